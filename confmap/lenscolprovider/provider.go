@@ -1,0 +1,44 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lenscolprovider serves the embedded configs as config URIs: `--config lenscol:archive`.
+package lenscolprovider // import "github.com/lenscol/lenscol/confmap/lenscolprovider"
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/lenscol/lenscol/configs"
+)
+
+const schemeName = "lenscol"
+
+type provider struct{}
+
+var _ confmap.Provider = provider{}
+
+// NewFactory returns a factory for the provider of the `lenscol:` scheme.
+//
+// A URI is `lenscol:NAME`, NAME being one of [configs.Names]; any other name is an error that lists them.
+func NewFactory() confmap.ProviderFactory {
+	return confmap.NewProviderFactory(func(confmap.ProviderSettings) confmap.Provider { return provider{} })
+}
+
+func (provider) Retrieve(_ context.Context, uri string, _ confmap.WatcherFunc) (*confmap.Retrieved, error) {
+	name, ok := strings.CutPrefix(uri, schemeName+":")
+	if !ok {
+		return nil, fmt.Errorf("%q is not a %s: URI", uri, schemeName)
+	}
+	text, err := configs.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	return confmap.NewRetrievedFromYAML(text)
+}
+
+func (provider) Scheme() string { return schemeName }
+
+func (provider) Shutdown(context.Context) error { return nil }

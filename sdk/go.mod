@@ -1,0 +1,3 @@
+module github.com/lenscol/lenscol/sdk
+
+go 1.26
