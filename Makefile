@@ -1,0 +1,124 @@
+# lenscol: `make` lists the targets. Go, git and make are all that any of them needs.
+
+MODULES := . sdk
+TOOL    := go tool -modfile=$(CURDIR)/internal/tools/go.mod
+BIN     := bin/lenscol
+OCB_BIN := build/ocb/lenscol
+
+VERSION  = $(shell sed -n 's/^  version: *//p' builder-config.yaml)
+COMMIT   = $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+
+# One set of flags for all that compiles the distribution, so that the binary, its tests and the
+# linters share what is built: a cold build takes minutes.
+export CGO_ENABLED := 0
+export GOFLAGS     := $(GOFLAGS) -trimpath -buildvcs=false
+
+# The race detector needs a C compiler and its headers. RACE=1 insists on it, RACE= goes without.
+HASH  := \#
+COMMA := ,
+RACE ?= $(shell printf '$(HASH)include <stdlib.h>\nint main(void) { return 0; }\n' | \
+	$$(go env CC) -x c -o /dev/null - 2>/dev/null && echo 1)
+
+ARGS     ?=
+FUZZTIME ?= 5s
+BENCH    ?= .
+
+SHELL       := /bin/sh
+.SHELLFLAGS := -euc
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '%-10s %s\n' "$$name" "$$what"; done
+
+.PHONY: build
+build: ## build bin/lenscol
+	go build -ldflags "$(LDFLAGS)" -o $(BIN) ./cmd/lenscol
+
+.PHONY: run
+run: build ## build and start the collector (ARGS="--config ...")
+	@exec $(BIN) $(ARGS)
+
+.PHONY: demo
+demo: build ## send a small training run to the collector that runs
+	@exec $(BIN) demo $(ARGS)
+
+# cmd/lenscol links every component there is, and building all that a second time for the race
+# detector costs more than it finds: its tests run without.
+.PHONY: test
+test: build ## run all tests that need only Go
+	@echo "race detector: $(if $(RACE),on ($$(go env CC))$(COMMA) off for cmd/lenscol,off: no C compiler found)"
+	$(if $(RACE),CGO_ENABLED=1) LENSCOL_BIN=$(CURDIR)/$(BIN) \
+		go test $(if $(RACE),-race) $$(go list ./... | grep -v '/cmd/lenscol$$')
+	LENSCOL_BIN=$(CURDIR)/$(BIN) go test ./cmd/lenscol
+	cd sdk && $(if $(RACE),CGO_ENABLED=1) go test $(if $(RACE),-race) ./...
+
+.PHONY: test-ocb
+test-ocb: ocb ## test that our components work in builds that are not ours
+	OCB_BIN=$(CURDIR)/$(OCB_BIN) go test -tags ocb -timeout 30m -v ./test/ocb
+
+.PHONY: ocb
+ocb: ## build the stock collector that ocb makes of builder-config.yaml
+	@mkdir -p build/tmp
+	@{ cat builder-config.yaml; printf '\nreplaces:\n  - %s\n  - %s\n' \
+		"github.com/lenscol/lenscol => $(CURDIR)" \
+		"github.com/lenscol/lenscol/sdk => $(CURDIR)/sdk"; } > build/ocb.yaml
+	TMPDIR=$(CURDIR)/build/tmp $(TOOL) builder --config build/ocb.yaml
+	@rm -rf build/tmp
+
+# ocb has no mode that writes the components alone, and leaves an empty folder in the temporary
+# directory: it gets a directory of its own.
+.PHONY: generate
+generate: ## write components.go and what mdatagen makes of each metadata.yaml
+	go generate ./...
+	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	TMPDIR=$$tmp $(TOOL) builder --config builder-config.yaml \
+		--skip-compilation --skip-get-modules --output-path "$$tmp/out"; \
+	gofmt "$$tmp/out/components.go" > cmd/lenscol/components.go
+
+# The work tree before and after, as git trees by way of an index of their own: what differs is
+# shown, and it does not matter whether any of it is committed.
+.PHONY: drift
+drift: ## fail when generated files or go.mod files are not what their sources say
+	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	tree() { cp "$$(git rev-parse --git-path index)" "$$tmp/index"; \
+		GIT_INDEX_FILE=$$tmp/index git add -A; GIT_INDEX_FILE=$$tmp/index git write-tree; }; \
+	before=$$(tree); $(MAKE) --no-print-directory generate; after=$$(tree); \
+	git --no-pager diff --exit-code "$$before" "$$after" || \
+		{ echo "generated files drifted: run make generate and commit what it changes" >&2; exit 1; }
+	@for m in $(MODULES) internal/tools; do echo "go mod tidy -diff in $$m"; (cd $$m && go mod tidy -diff); done
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck, govulncheck
+	@files=$$(find . -name '*.go' -not -path './build/*' -exec gofmt -l {} +); \
+	[ -z "$$files" ] || { echo "not gofmt'd:" $$files >&2; exit 1; }
+	@for m in $(MODULES); do (cd $$m && echo "go vet in $$m" && go vet -tags ocb ./...); done
+	@for m in $(MODULES); do (cd $$m && echo "staticcheck in $$m" && $(TOOL) staticcheck -tags ocb ./...); done
+	@if $(TOOL) govulncheck -version | grep -q '^DB updated'; then \
+		for m in $(MODULES); do (cd $$m && echo "govulncheck in $$m" && $(TOOL) govulncheck ./...); done; \
+	else echo "govulncheck: SKIPPED, its vulnerability database cannot be reached from here"; fi
+
+.PHONY: validate
+validate: build ## validate every config in configs/
+	@for f in configs/*.yaml; do echo "validate $$f"; $(BIN) validate --config "$$f"; done
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME (5s)
+	@grep -rn --include='*_test.go' '^func Fuzz' . | grep -v '^./build/' | \
+		sed 's|^\./\(.*\)/[^/]*:[0-9]*:func \(Fuzz[A-Za-z0-9_]*\).*|\1 \2|' | sort | \
+	while read -r dir name; do echo "$$name in $$dir"; \
+		(cd "$$dir" && go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) . < /dev/null); done
+
+.PHONY: bench
+bench: ## run the benchmarks that match BENCH (all)
+	@grep -rl --include='*_test.go' '^func Benchmark' . | grep -v '^./build/' | sed 's|/[^/]*$$||' | sort -u | \
+	while read -r dir; do (cd "$$dir" && go test -run '^$$' -bench '$(BENCH)' -benchmem . < /dev/null); done
+
+.PHONY: tidy
+tidy: ## go mod tidy in every module
+	@for m in $(MODULES) internal/tools; do (cd $$m && go mod tidy); done
+
+.PHONY: clean
+clean: ## remove what the targets here build
+	rm -rf bin build
