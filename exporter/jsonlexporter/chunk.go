@@ -1,0 +1,46 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonlexporter // import "github.com/lenscol/lenscol/exporter/jsonlexporter"
+
+import "sync"
+
+// chunk is one request on its way into a file: its lines, ready to be written, and the scopes that they refer to.
+//
+// It belongs to the request until it is committed, then to the file's writer until done is answered.
+type chunk struct {
+	encoder
+	buf   []byte
+	parts []part
+	items int        // spans, points or records
+	done  chan error // holds one answer
+}
+
+// part is a run of lines of one scope; it ends at this offset of the chunk's bytes.
+type part struct {
+	scope *scope
+	end   int
+}
+
+func (c *chunk) endPart(s *scope, items int) {
+	c.parts = append(c.parts, part{scope: s, end: len(c.buf)})
+	c.items += items
+}
+
+var chunks = sync.Pool{New: func() any { return &chunk{done: make(chan error, 1)} }}
+
+func newChunk() *chunk { return chunks.Get().(*chunk) }
+
+// maxPooledBytes keeps one huge request from holding its buffer for ever.
+const maxPooledBytes = 4 << 20
+
+// release gives a chunk back that was answered, or never committed.
+func (c *chunk) release() {
+	if cap(c.buf) > maxPooledBytes || cap(c.scratch) > maxPooledBytes {
+		return
+	}
+	clear(c.parts) // so that the pool keeps no scope alive
+	c.buf, c.parts, c.items = c.buf[:0], c.parts[:0], 0
+	c.repaired, c.cut, c.faultKey, c.faultText = 0, 0, "", ""
+	chunks.Put(c)
+}

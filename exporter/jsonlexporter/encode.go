@@ -1,0 +1,321 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonlexporter // import "github.com/lenscol/lenscol/exporter/jsonlexporter"
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// maxDepth bounds the nesting of values: an attribute's value and a log's body stand at depth 1. A list or map that
+// stands deeper is replaced by cutMarker and counted. A stack overflow cannot be recovered from, and neither protobuf
+// decoding nor OTLP bounds the depth, so the encoder has to.
+const (
+	maxDepth  = 64
+	cutMarker = `"[cut: nested deeper than 64]"`
+)
+
+// encoder appends the JSON of the compact layout, version 1 (docs/format.md), to byte slices. It holds what was not
+// lossless since it was last reset; the zero value is ready for use.
+type encoder struct {
+	repaired  int    // texts that were not UTF-8
+	cut       int    // lists and maps beyond maxDepth
+	faultKey  string // attribute key of the first of both, "" where it was none
+	faultText string // the first repaired text
+	keys      map[string]struct{}
+	scratch   []byte
+}
+
+func (e *encoder) faults() int { return e.repaired + e.cut }
+
+// appendMap writes an object; values stand at depth. Its two escapes keep it lossless: a repeated key turns the map into
+// {"@pairs":[[k,v],…]}, and a map whose only key starts with @ is wrapped as {"@map":{…}}.
+func (e *encoder) appendMap(b []byte, m pcommon.Map, depth int) []byte {
+	n := m.Len()
+	if n > manyKeys && e.repeatsKey(m) {
+		return e.appendPairs(b, m, depth)
+	}
+	start, first, seen := len(b), true, uint64(0)
+	b = append(b, '{')
+	for k, v := range m.All() {
+		if n <= manyKeys {
+			// Bits that two different keys seldom share tell that this one is new; else the keys before it are compared.
+			bit := keyBit(k)
+			if seen&bit != 0 && precedes(m, k) {
+				return e.appendPairs(b[:start], m, depth)
+			}
+			seen |= bit
+		}
+		if first {
+			first = false
+			if n == 1 && strings.HasPrefix(k, "@") {
+				b = e.appendMember(append(b, `"@map":{`...), k, v, depth)
+				return append(b, '}', '}')
+			}
+		} else {
+			b = append(b, ',')
+		}
+		b = e.appendMember(b, k, v, depth)
+	}
+	return append(b, '}')
+}
+
+func (e *encoder) appendMember(b []byte, k string, v pcommon.Value, depth int) []byte {
+	before := e.faults()
+	b = append(e.appendString(b, k), ':')
+	b = e.appendValue(b, v, depth)
+	if e.faultKey == "" && e.faults() != before {
+		e.faultKey = k
+	}
+	return b
+}
+
+func (e *encoder) appendPairs(b []byte, m pcommon.Map, depth int) []byte {
+	b = append(b, `{"@pairs":[`...)
+	first := true
+	for k, v := range m.All() {
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = append(e.appendString(append(b, '['), k), ',')
+		b = append(e.appendValue(b, v, depth), ']')
+	}
+	return append(b, ']', '}')
+}
+
+// manyKeys is the size from which a set finds repeated keys faster than comparing, and hostile maps cost no square.
+const manyKeys = 32
+
+func (e *encoder) repeatsKey(m pcommon.Map) bool {
+	if e.keys == nil {
+		e.keys = make(map[string]struct{}, 2*manyKeys)
+	}
+	defer clear(e.keys)
+	for k := range m.All() {
+		if _, ok := e.keys[k]; ok {
+			return true
+		}
+		e.keys[k] = struct{}{}
+	}
+	return false
+}
+
+func keyBit(k string) uint64 {
+	if k == "" {
+		return 1
+	}
+	return 1 << ((uint(len(k))*5 + uint(k[len(k)-1])*7 + uint(k[len(k)/2])) & 63)
+}
+
+// precedes tells whether an earlier entry of m has the key k too. It is called while k's own entry is visited: the same
+// string header comes back, so the first equal key is either an earlier one or k's own.
+func precedes(m pcommon.Map, k string) bool {
+	found := 0
+	for other := range m.All() {
+		if other == k {
+			found++
+		}
+	}
+	return found > 1
+}
+
+// appendValue writes a value that stands at depth.
+func (e *encoder) appendValue(b []byte, v pcommon.Value, depth int) []byte {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		return e.appendString(b, v.Str())
+	case pcommon.ValueTypeInt:
+		return strconv.AppendInt(b, v.Int(), 10)
+	case pcommon.ValueTypeDouble:
+		return appendDouble(b, v.Double())
+	case pcommon.ValueTypeBool:
+		return strconv.AppendBool(b, v.Bool())
+	case pcommon.ValueTypeMap:
+		if depth > maxDepth {
+			return e.appendCut(b)
+		}
+		return e.appendMap(b, v.Map(), depth+1)
+	case pcommon.ValueTypeSlice:
+		if depth > maxDepth {
+			return e.appendCut(b)
+		}
+		b = append(b, '[')
+		list := v.Slice()
+		for i := range list.Len() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = e.appendValue(b, list.At(i), depth+1)
+		}
+		return append(b, ']')
+	case pcommon.ValueTypeBytes:
+		b = append(b, `{"@bytes":"`...)
+		b = base64.StdEncoding.AppendEncode(b, v.Bytes().AsRaw())
+		return append(b, '"', '}')
+	default:
+		return append(b, "null"...)
+	}
+}
+
+func (e *encoder) appendCut(b []byte) []byte {
+	e.cut++
+	return append(b, cutMarker...)
+}
+
+// appendDouble writes the shortest decimal that reads back the same, always with a point or an exponent, so that a
+// reader can tell it from an integer. NaN and the infinities, which JSON has not, are {"@double":"NaN"} and so on.
+func appendDouble(b []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(b, `{"@double":"NaN"}`...)
+	case math.IsInf(f, 1):
+		return append(b, `{"@double":"Infinity"}`...)
+	case math.IsInf(f, -1):
+		return append(b, `{"@double":"-Infinity"}`...)
+	}
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		return strconv.AppendFloat(b, f, 'e', -1, 64)
+	}
+	start := len(b)
+	b = strconv.AppendFloat(b, f, 'f', -1, 64)
+	for _, c := range b[start:] {
+		if c == '.' {
+			return b
+		}
+	}
+	return append(b, '.', '0')
+}
+
+// plain marks the ASCII bytes that stand in a JSON string as they are.
+var plain = func() (t [utf8.RuneSelf]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
+// appendString writes a JSON string. Text that is not UTF-8 is repaired with U+FFFD, one for each bad byte, and
+// counted. The three line ends of Unicode are escaped too: JSON allows them, but many readers split lines at them.
+func (e *encoder) appendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	start, bad := 0, false
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if plain[c] {
+				i++
+				continue
+			}
+			b = appendEscaped(append(b, s[start:i]...), c)
+			i++
+			start = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b = append(append(b, s[start:i]...), "\uFFFD"...)
+			start, bad = i+size, true
+		case r == '\u0085':
+			b = append(append(b, s[start:i]...), `\u0085`...)
+			start = i + size
+		case r == '\u2028' || r == '\u2029':
+			b = append(append(b, s[start:i]...), `\u202`...)
+			b = append(b, hexDigits[r&0xf])
+			start = i + size
+		}
+		i += size
+	}
+	if bad {
+		if e.repaired == 0 {
+			e.faultText = s
+		}
+		e.repaired++
+	}
+	return append(append(b, s[start:]...), '"')
+}
+
+const hexDigits = "0123456789abcdef"
+
+func appendEscaped(b []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(b, '\\', c)
+	case '\n':
+		return append(b, '\\', 'n')
+	case '\r':
+		return append(b, '\\', 'r')
+	case '\t':
+		return append(b, '\\', 't')
+	default:
+		return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+	}
+}
+
+// The members below follow the rule that what is absent is the default: each writes `,"key":value`, or nothing.
+
+func (e *encoder) text(b []byte, key, s string) []byte {
+	if s == "" {
+		return b
+	}
+	return e.appendString(append(b, key...), s)
+}
+
+func (e *encoder) attributes(b []byte, m pcommon.Map) []byte {
+	if m.Len() == 0 {
+		return b
+	}
+	return e.appendMap(append(b, `,"attributes":`...), m, 1)
+}
+
+func unsigned(b []byte, key string, n uint64) []byte {
+	if n == 0 {
+		return b
+	}
+	return strconv.AppendUint(append(b, key...), n, 10)
+}
+
+func signed(b []byte, key string, n int64) []byte {
+	if n == 0 {
+		return b
+	}
+	return strconv.AppendInt(append(b, key...), n, 10)
+}
+
+// nanos writes a time even where it is zero.
+func nanos(b []byte, key string, t pcommon.Timestamp) []byte {
+	return strconv.AppendUint(append(b, key...), uint64(t), 10)
+}
+
+func traceID(b []byte, id pcommon.TraceID) []byte {
+	if id.IsEmpty() {
+		return b
+	}
+	return append(hex.AppendEncode(append(b, `,"trace_id":"`...), id[:]), '"')
+}
+
+func spanID(b []byte, key string, id pcommon.SpanID) []byte {
+	if id.IsEmpty() {
+		return b
+	}
+	return append(hex.AppendEncode(append(append(b, key...), '"'), id[:]), '"')
+}
+
+// enum writes a name, or the integer of a value that OTLP does not know. names[0] is "" where 0 is the default.
+func enum(b []byte, key string, value int32, names []string) []byte {
+	if value < 0 || int(value) >= len(names) {
+		return strconv.AppendInt(append(b, key...), int64(value), 10)
+	}
+	if names[value] == "" {
+		return b
+	}
+	return append(append(append(append(b, key...), '"'), names[value]...), '"')
+}
