@@ -33,6 +33,7 @@ func New(set otelcol.CollectorSettings, commit string) *cobra.Command {
 	root := otelcol.NewCommand(set)
 	root.SilenceErrors = true // Main prints them.
 	root.PersistentPreRunE = useDefaultConfig
+	runCommand(root, set)
 	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit))
 	root.SetFlagErrorFunc(suggestFlag)
 	for _, cmd := range append(root.Commands(), root) {
