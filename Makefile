@@ -20,6 +20,11 @@ COMMA := ,
 RACE ?= $(shell printf '$(HASH)include <stdlib.h>\nint main(void) { return 0; }\n' | \
 	$$(go env CC) -x c -o /dev/null - 2>/dev/null && echo 1)
 
+GOTEST = $(if $(RACE),CGO_ENABLED=1 go test -race,go test)
+
+# The binary that tests start.
+export LENSCOL_BIN := $(CURDIR)/$(BIN)
+
 ARGS     ?=
 FUZZTIME ?= 5s
 BENCH    ?= .
@@ -30,7 +35,7 @@ SHELL       := /bin/sh
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '%-10s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '%-11s %s\n' "$$name" "$$what"; done
 
 .PHONY: build
 build: ## build bin/lenscol
@@ -45,18 +50,26 @@ demo: build ## send a small training run to the collector that runs
 	@exec $(BIN) demo $(ARGS)
 
 # cmd/lenscol links every component there is, and building all that a second time for the race
-# detector costs more than it finds: its tests run without.
+# detector costs more than it finds: its tests run without. What test/ starts is the binary, which
+# go test's cache does not see: -count=1.
 .PHONY: test
 test: build ## run all tests that need only Go
 	@echo "race detector: $(if $(RACE),on ($$(go env CC))$(COMMA) off for cmd/lenscol,off: no C compiler found)"
-	$(if $(RACE),CGO_ENABLED=1) LENSCOL_BIN=$(CURDIR)/$(BIN) \
-		go test $(if $(RACE),-race) $$(go list ./... | grep -v '/cmd/lenscol$$')
-	LENSCOL_BIN=$(CURDIR)/$(BIN) go test ./cmd/lenscol
-	cd sdk && $(if $(RACE),CGO_ENABLED=1) go test $(if $(RACE),-race) ./...
+	$(GOTEST) $$(go list ./... | grep -vE '/cmd/lenscol$$|/lenscol/test/')
+	go test ./cmd/lenscol
+	cd sdk && $(GOTEST) ./...
+	$(GOTEST) -count=1 -timeout 30m ./test/...
+
+.PHONY: test-slow
+test-slow: test-readme test-ocb ## run the tests of README's commands and of foreign builds
+
+.PHONY: test-readme
+test-readme: ## test that the commands in README.md do what it says, in a clone of HEAD
+	go test -tags slow -count=1 -timeout 30m -v ./test/readme
 
 .PHONY: test-ocb
 test-ocb: ocb ## test that our components work in builds that are not ours
-	OCB_BIN=$(CURDIR)/$(OCB_BIN) go test -tags ocb -timeout 30m -v ./test/ocb
+	OCB_BIN=$(CURDIR)/$(OCB_BIN) go test -tags slow -count=1 -timeout 30m -v ./test/ocb
 
 # ocb runs `go mod download` before it compiles, which asks for modules that only Windows needs. Where
 # one of them cannot be had, what it wrote compiles all the same.
@@ -69,6 +82,7 @@ ocb: ## build the stock collector that ocb makes of builder-config.yaml
 	@TMPDIR=$(CURDIR)/build/tmp $(TOOL) builder --config build/ocb.yaml || \
 		{ echo "ocb stopped before it compiled: compile what it wrote"; \
 		cd build/ocb && go build -ldflags "-s -w" -o lenscol .; }
+	@rm -rf build/tmp
 
 # ocb has no mode that writes the components alone, and leaves an empty folder in the temporary
 # directory: it gets a directory of its own.
@@ -96,8 +110,8 @@ drift: ## fail when generated files or go.mod files are not what their sources s
 lint: ## gofmt, go vet, staticcheck, govulncheck
 	@files=$$(find . -name '*.go' -not -path './build/*' -exec gofmt -l {} +); \
 	[ -z "$$files" ] || { echo "not gofmt'd:" $$files >&2; exit 1; }
-	@for m in $(MODULES); do (cd $$m && echo "go vet in $$m" && go vet -tags ocb ./...); done
-	@for m in $(MODULES); do (cd $$m && echo "staticcheck in $$m" && $(TOOL) staticcheck -tags ocb ./...); done
+	@for m in $(MODULES); do (cd $$m && echo "go vet in $$m" && go vet -tags slow ./...); done
+	@for m in $(MODULES); do (cd $$m && echo "staticcheck in $$m" && $(TOOL) staticcheck -tags slow ./...); done
 	@if $(TOOL) govulncheck -version | grep -q '^DB updated'; then \
 		for m in $(MODULES); do (cd $$m && echo "govulncheck in $$m" && $(TOOL) govulncheck ./...); done; \
 	else echo "govulncheck: SKIPPED, its vulnerability database cannot be reached from here"; fi
