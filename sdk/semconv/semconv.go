@@ -27,3 +27,30 @@ const (
 	ServiceName       = "service.name"
 	ServiceInstanceID = "service.instance.id" // `{run}-rank{N}` for a rank of NeMo Lens
 )
+
+// Where and as what a resource runs.
+const (
+	ServiceVersion = "service.version"
+	HostName       = "host.name"
+	ProcessPID     = "process.pid" // integer
+)
+
+// What a training step is and how it went. Megatron sets NumMicrobatches on forward_backward under the same name in both generations.
+const (
+	TrainingStep                 = "nv.dl.training.step"                        // integer, from 1
+	TrainingStepSkipped          = "nv.dl.training.iteration.skipped"           // boolean
+	OptimizerUpdateSuccessful    = "nv.dl.training.optimizer.update_successful" // boolean
+	TrainingStepOld              = "megatron.iteration"
+	TrainingStepSkippedOld       = "megatron.skipped"
+	OptimizerUpdateSuccessfulOld = "megatron.update_successful"
+	NumMicrobatches              = "num_microbatches" // integer
+)
+
+// The event of an exception and its attributes (OpenTelemetry semantic conventions, exceptions on spans).
+const (
+	ExceptionEvent      = "exception"
+	ExceptionType       = "exception.type"
+	ExceptionMessage    = "exception.message"
+	ExceptionStacktrace = "exception.stacktrace"
+	ExceptionEscaped    = "exception.escaped" // text "True" or "False", as OpenTelemetry Python writes it
+)

@@ -34,7 +34,7 @@ func New(set otelcol.CollectorSettings, commit string) *cobra.Command {
 	root.SilenceErrors = true // Main prints them.
 	root.PersistentPreRunE = useDefaultConfig
 	runCommand(root, set)
-	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit))
+	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit), newDemoCommand())
 	root.SetFlagErrorFunc(suggestFlag)
 	for _, cmd := range append(root.Commands(), root) {
 		if cmd.Name() != "featuregate" {
