@@ -274,10 +274,10 @@ func resourceOf(r *resourcepb.Resource, schemaURL string) Value {
 	o.count("dropped_attributes", uint64(r.GetDroppedAttributesCount()))
 	o.list("entity_refs", list(r.GetEntityRefs(), func(e *commonpb.EntityRef) Value {
 		var ref object
+		ref.text("schema_url", e.GetSchemaUrl())
 		ref.text("type", e.GetType())
 		ref.list("id_keys", list(e.GetIdKeys(), str))
 		ref.list("description_keys", list(e.GetDescriptionKeys(), str))
-		ref.text("schema_url", e.GetSchemaUrl())
 		return ref.value()
 	}))
 	return o.value()

@@ -189,6 +189,7 @@ func readNumberPoint(v any) *metricspb.NumberDataPoint {
 		"startTimeUnixNano": set(&m.StartTimeUnixNano, readUint64),
 		"timeUnixNano":      set(&m.TimeUnixNano, readUint64),
 		"flags":             set(&m.Flags, readUint32),
+		"exemplars":         all(&m.Exemplars, readExemplar),
 		"asInt":             func(v any) { m.Value = &metricspb.NumberDataPoint_AsInt{AsInt: readInt64(v)} },
 		"asDouble":          func(v any) { m.Value = &metricspb.NumberDataPoint_AsDouble{AsDouble: readDouble(v)} },
 	})
@@ -202,12 +203,26 @@ func readHistogramPoint(v any) *metricspb.HistogramDataPoint {
 		"startTimeUnixNano": set(&m.StartTimeUnixNano, readUint64),
 		"timeUnixNano":      set(&m.TimeUnixNano, readUint64),
 		"flags":             set(&m.Flags, readUint32),
+		"exemplars":         all(&m.Exemplars, readExemplar),
 		"count":             set(&m.Count, readUint64),
 		"sum":               one(&m.Sum, readDoublePointer),
 		"min":               one(&m.Min, readDoublePointer),
 		"max":               one(&m.Max, readDoublePointer),
 		"bucketCounts":      all(&m.BucketCounts, readUint64),
 		"explicitBounds":    all(&m.ExplicitBounds, readDouble),
+	})
+	return m
+}
+
+func readExemplar(v any) *metricspb.Exemplar {
+	m := &metricspb.Exemplar{}
+	each(v, keys{
+		"timeUnixNano":       set(&m.TimeUnixNano, readUint64),
+		"traceId":            set(&m.TraceId, readHex),
+		"spanId":             set(&m.SpanId, readHex),
+		"filteredAttributes": all(&m.FilteredAttributes, readKeyValue),
+		"asInt":              func(v any) { m.Value = &metricspb.Exemplar_AsInt{AsInt: readInt64(v)} },
+		"asDouble":           func(v any) { m.Value = &metricspb.Exemplar_AsDouble{AsDouble: readDouble(v)} },
 	})
 	return m
 }

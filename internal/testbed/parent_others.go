@@ -1,0 +1,10 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package testbed // import "github.com/lenscol/lenscol/internal/testbed"
+
+import "syscall"
+
+func dieWithParent() *syscall.SysProcAttr { return nil }
