@@ -153,10 +153,10 @@ func (e *encoder) resourceMembers(b []byte, res pcommon.Resource, schemaURL stri
 			b = append(b, ',')
 		}
 		start := len(b)
+		b = e.text(b, `,"schema_url":`, refs.At(i).SchemaUrl())
 		b = e.text(b, `,"type":`, refs.At(i).Type())
 		b = e.texts(b, `,"id_keys":[`, refs.At(i).IdKeys())
 		b = e.texts(b, `,"description_keys":[`, refs.At(i).DescriptionKeys())
-		b = e.text(b, `,"schema_url":`, refs.At(i).SchemaUrl())
 		b = closeObject(b, start)
 	}
 	return append(b, ']')

@@ -24,7 +24,7 @@ const maxNesting = 3*64 + 1
 var errNesting = fmt.Errorf("nested deeper than %d levels", maxNesting)
 
 var specialDoubles = map[string]float64{
-	"NaN":       math.NaN(),
+	"NaN":       math.Float64frombits(0x7ff8_0000_0000_0000), // as C, Java and Python make it; the bits of a NaN are not kept
 	"Infinity":  math.Inf(1),
 	"-Infinity": math.Inf(-1),
 }
