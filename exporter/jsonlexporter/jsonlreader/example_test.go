@@ -42,7 +42,7 @@ func ExampleReader_Next() {
 	// traces: 1 of lines 3 to 3
 	// traces.jsonl, line 4 is damaged: true
 	// traces: 1 of lines 5 to 5
-	// 30 bytes torn
+	// 34 bytes torn
 }
 
 // Read single records, each with its origin and its place in the file.
@@ -58,9 +58,9 @@ func ExampleReader_NextRecord() {
 			return
 		}
 		service, _ := rec.Scope.Resource.Attributes().Get("service.name")
-		fmt.Println(rec.Line, service.Str(), rec.Scope.Name(), rec.Span.Name(), rec.Span.EndTimestamp()-rec.Span.StartTimestamp())
+		fmt.Println(rec.Line, service.Str(), rec.Scope.Name(), rec.Span.Name(), rec.Span.EndTimestamp().AsTime().Sub(rec.Span.StartTimestamp().AsTime()))
 	}
 	// Output:
-	// 3 trainer nemo.lens training_step 1250000000
-	// 5 trainer nemo.lens checkpoint 3000000000
+	// 3 trainer nemo.lens training_step 1.25s
+	// 5 trainer nemo.lens checkpoint 3s
 }
