@@ -31,17 +31,44 @@ func Main(set otelcol.CollectorSettings, commit string) int {
 // New builds the command tree on upstream's own.
 func New(set otelcol.CollectorSettings, commit string) *cobra.Command {
 	root := otelcol.NewCommand(set)
+	root.Short = set.BuildInfo.Description
+	root.Long = set.BuildInfo.Description + `.
+
+Without a command it runs the collector, without --config with the embedded config ` + defaultURI + `: it takes OTLP on
+127.0.0.1:4317 (gRPC) and 127.0.0.1:4318 (HTTP) and writes it to lens-data/. SIGHUP reloads the config; a bad one is
+refused, and what ran before runs on. SIGINT and SIGTERM end it after what was taken is written.`
+	root.Example = `  lenscol
+  lenscol --config my.yaml
+  lenscol --config lenscol:archive --set processors.memory_limiter.limit_percentage=10
+  lenscol --ports auto --port-file collector.env   # then, in the job script: . ./collector.env
+  lenscol validate --config my.yaml`
 	root.SilenceErrors = true // Main prints them.
 	root.PersistentPreRunE = useDefaultConfig
-	runCommand(root, set)
-	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit), newDemoCommand())
 	root.SetFlagErrorFunc(suggestFlag)
+	runCommand(root, set)
 	for _, cmd := range append(root.Commands(), root) {
-		if cmd.Name() != "featuregate" {
+		if cmd.Name() != "featuregate" { // It takes the id of a gate.
 			cmd.Args = noArguments
 		}
+		if cmd.Name() == "print-config" {
+			cmd.Long = "Prints the config that would run: all sources merged, variables expanded, defaults filled in.\n\n" +
+				"Secrets are redacted, with --mode=unredacted they are not."
+		}
+		if cmd.Flags().Lookup("config") != nil {
+			_ = cmd.RegisterFlagCompletionFunc("config", completeConfig) // Fails for an unknown flag alone.
+		}
 	}
+	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit), newDemoCommand())
 	return root
+}
+
+// completeConfig completes `--config lenscol:`; a value of another scheme is completed as a file.
+func completeConfig(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	names := configs.Names()
+	for i, name := range names {
+		names[i] = "lenscol:" + name
+	}
+	return names, cobra.ShellCompDirectiveDefault
 }
 
 // useDefaultConfig gives a command that takes --config the embedded default where no --config was given.

@@ -206,10 +206,10 @@ func dryRun(ctx context.Context, set otelcol.CollectorSettings) error {
 	return col.DryRun(ctx)
 }
 
-// log writes a line that must be seen at every log level and in every log encoding.
+// log writes one line that must be seen at every log level and in every log encoding.
 func (a *agent) log(format string, args ...any) {
 	fmt.Fprintf(a.stderr, "%s %s %s: %s\n", a.now().UTC().Format(time.RFC3339), a.set.BuildInfo.Command, a.set.BuildInfo.Version,
-		fmt.Sprintf(format, args...))
+		strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; "))
 }
 
 // configLogger takes what the providers say while a config is read: variables that are not set, for one.
