@@ -24,6 +24,8 @@ type decoder struct {
 	origin      lineOrigin
 	names       map[string]string
 	unknownKeys int64
+
+	attributeCount int // of the last map, a hint for the next
 }
 
 const (
@@ -63,7 +65,7 @@ func (d *decoder) find(line []byte, key string, read func() error) (found bool, 
 		}
 		return errFound
 	})
-	if errors.Is(err, errFound) {
+	if err == errFound {
 		err = nil
 	}
 	return found, err
@@ -243,7 +245,9 @@ func (d *decoder) object(field func(key []byte) error) error {
 		return err
 	}
 	for it.Next() {
-		if err := field(it.Key()); err != nil {
+		if err := field(it.Key()); err == errFound {
+			return err
+		} else if err != nil {
 			return errKey(it.Key(), err)
 		}
 	}

@@ -163,3 +163,133 @@ func names(batches []jsonlreader.Batch) (all []string) {
 	}
 	return all
 }
+
+// records are the spans, points and log records of a batch, each with its origin and its metric, as protobuf bytes. Batches of
+// equal records are equal up to grouping.
+func records(t testing.TB, b jsonlreader.Batch) (all [][]byte) {
+	t.Helper()
+	add := func(one jsonlreader.Batch) { all = append(all, wire(t, one)) }
+	switch b.Signal {
+	case pipeline.SignalTraces:
+		for _, r := range b.Traces.ResourceSpans().All() {
+			for _, s := range r.ScopeSpans().All() {
+				for _, span := range s.Spans().All() {
+					one := traces(func(to ptrace.ResourceSpans) {
+						r.Resource().CopyTo(to.Resource())
+						to.SetSchemaUrl(r.SchemaUrl())
+						ss := to.ScopeSpans().AppendEmpty()
+						s.Scope().CopyTo(ss.Scope())
+						ss.SetSchemaUrl(s.SchemaUrl())
+						span.CopyTo(ss.Spans().AppendEmpty())
+					})
+					add(one)
+				}
+			}
+		}
+	case pipeline.SignalMetrics:
+		for _, r := range b.Metrics.ResourceMetrics().All() {
+			for _, s := range r.ScopeMetrics().All() {
+				for _, m := range s.Metrics().All() {
+					for i := range points(m) {
+						one := jsonlreader.Batch{Signal: b.Signal, Metrics: pmetric.NewMetrics()}
+						to := one.Metrics.ResourceMetrics().AppendEmpty()
+						r.Resource().CopyTo(to.Resource())
+						to.SetSchemaUrl(r.SchemaUrl())
+						sm := to.ScopeMetrics().AppendEmpty()
+						s.Scope().CopyTo(sm.Scope())
+						sm.SetSchemaUrl(s.SchemaUrl())
+						m.CopyTo(sm.Metrics().AppendEmpty())
+						keepPoint(sm.Metrics().At(0), i)
+						add(one)
+					}
+				}
+			}
+		}
+	default:
+		for _, r := range b.Logs.ResourceLogs().All() {
+			for _, s := range r.ScopeLogs().All() {
+				for _, l := range s.LogRecords().All() {
+					one := jsonlreader.Batch{Signal: b.Signal, Logs: plog.NewLogs()}
+					to := one.Logs.ResourceLogs().AppendEmpty()
+					r.Resource().CopyTo(to.Resource())
+					to.SetSchemaUrl(r.SchemaUrl())
+					sl := to.ScopeLogs().AppendEmpty()
+					s.Scope().CopyTo(sl.Scope())
+					sl.SetSchemaUrl(s.SchemaUrl())
+					l.CopyTo(sl.LogRecords().AppendEmpty())
+					add(one)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func points(m pmetric.Metric) int {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints().Len()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		return m.Histogram().DataPoints().Len()
+	case pmetric.MetricTypeExponentialHistogram:
+		return m.ExponentialHistogram().DataPoints().Len()
+	case pmetric.MetricTypeSummary:
+		return m.Summary().DataPoints().Len()
+	default:
+		return 0
+	}
+}
+
+// keepPoint leaves m its point i alone.
+func keepPoint(m pmetric.Metric, i int) {
+	n := -1
+	other := func() bool { n++; return n != i }
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		m.Gauge().DataPoints().RemoveIf(func(pmetric.NumberDataPoint) bool { return other() })
+	case pmetric.MetricTypeSum:
+		m.Sum().DataPoints().RemoveIf(func(pmetric.NumberDataPoint) bool { return other() })
+	case pmetric.MetricTypeHistogram:
+		m.Histogram().DataPoints().RemoveIf(func(pmetric.HistogramDataPoint) bool { return other() })
+	case pmetric.MetricTypeExponentialHistogram:
+		m.ExponentialHistogram().DataPoints().RemoveIf(func(pmetric.ExponentialHistogramDataPoint) bool { return other() })
+	case pmetric.MetricTypeSummary:
+		m.Summary().DataPoints().RemoveIf(func(pmetric.SummaryDataPoint) bool { return other() })
+	}
+}
+
+func batchOf(rec jsonlreader.Record) jsonlreader.Batch {
+	b := jsonlreader.Batch{Signal: rec.Signal}
+	switch rec.Signal {
+	case pipeline.SignalTraces:
+		b.Traces = ptrace.NewTraces()
+		r := b.Traces.ResourceSpans().AppendEmpty()
+		rec.Scope.Resource.CopyTo(r.Resource())
+		r.SetSchemaUrl(rec.Scope.Resource.SchemaURL)
+		s := r.ScopeSpans().AppendEmpty()
+		rec.Scope.CopyTo(s.Scope())
+		s.SetSchemaUrl(rec.Scope.SchemaURL)
+		rec.Span.CopyTo(s.Spans().AppendEmpty())
+	case pipeline.SignalMetrics:
+		b.Metrics = pmetric.NewMetrics()
+		r := b.Metrics.ResourceMetrics().AppendEmpty()
+		rec.Scope.Resource.CopyTo(r.Resource())
+		r.SetSchemaUrl(rec.Scope.Resource.SchemaURL)
+		s := r.ScopeMetrics().AppendEmpty()
+		rec.Scope.CopyTo(s.Scope())
+		s.SetSchemaUrl(rec.Scope.SchemaURL)
+		rec.Metric.CopyTo(s.Metrics().AppendEmpty())
+	default:
+		b.Logs = plog.NewLogs()
+		r := b.Logs.ResourceLogs().AppendEmpty()
+		rec.Scope.Resource.CopyTo(r.Resource())
+		r.SetSchemaUrl(rec.Scope.Resource.SchemaURL)
+		s := r.ScopeLogs().AppendEmpty()
+		rec.Scope.CopyTo(s.Scope())
+		s.SetSchemaUrl(rec.Scope.SchemaURL)
+		rec.Log.CopyTo(s.LogRecords().AppendEmpty())
+	}
+	return b
+}

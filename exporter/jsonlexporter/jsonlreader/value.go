@@ -17,11 +17,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/xpdata"
 )
 
-// maxNesting bounds the JSON nesting of an attribute value or a log body. The format holds 64 lists and maps in each other, and a
-// map takes at most three levels, {"@pairs":[[k,v]]}; the innermost value may be wrapped once more.
-const maxNesting = 3*64 + 1
+// maxNesting bounds the JSON nesting of attributes or a log body. The format holds 64 lists and maps in each other, below the map of
+// attributes itself; a map takes at most three levels, {"@pairs":[[k,v]]}; and the innermost value may be wrapped once more.
+const maxNesting = 3*(1+64) + 1
 
 var errNesting = fmt.Errorf("nested deeper than %d levels", maxNesting)
+
+// maxAttributeHint bounds the attributes that are allocated for before they are seen.
+const maxAttributeHint = 64
 
 var specialDoubles = map[string]float64{
 	"NaN":       math.Float64frombits(0x7ff8_0000_0000_0000), // as C, Java and Python make it; the bits of a NaN are not kept
@@ -97,6 +100,9 @@ func (d *decoder) pairs(m pcommon.Map, depth int) error {
 		return err
 	}
 	var b xpdata.MapBuilder
+	if depth == 1 {
+		b.EnsureCapacity(min(d.attributeCount, maxAttributeHint))
+	}
 	var undecided pcommon.Value // below "@map", while that is the only key
 	for n := 0; it.Next(); n++ {
 		key := it.Key()
@@ -117,6 +123,9 @@ func (d *decoder) pairs(m pcommon.Map, depth int) error {
 		}
 	}
 	b.UnsafeIntoMap(m)
+	if depth == 1 {
+		d.attributeCount = m.Len()
+	}
 	return it.Err()
 }
 

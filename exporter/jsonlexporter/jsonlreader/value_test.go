@@ -137,6 +137,7 @@ func TestDepth(t *testing.T) {
 		{"maps", nest(`{"a":`, "1", "}", 64), false},
 		{"escaped maps", nest(`{"@map":{"@a":`, `{"@double":"NaN"}`, "}}", 64), false},
 		{"maps with repeated keys", nest(`{"@pairs":[["a",1],["a",`, `{"@double":"NaN"}`, "]]}", 64), false},
+		{"attributes with repeated keys", strings.Replace(nest(`{"@pairs":[["a",1],["a",`, `{"@double":"NaN"}`, "]]}", 65), "body", "attributes", 1), false},
 		{"lists, hostile", nest("[", "1", "]", 5_000), true},
 		{"maps, hostile", nest(`{"a":`, "1", "}", 5_000), true},
 		{"escaped maps, hostile", nest(`{"@map":`, "1", "}", 5_000), true},
