@@ -1,0 +1,40 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lenscolprovider
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/lenscol/lenscol/configs"
+)
+
+func TestRetrieve(t *testing.T) {
+	provider := NewFactory().Create(confmap.ProviderSettings{})
+	require.Equal(t, "lenscol", provider.Scheme())
+	for _, name := range configs.Names() {
+		retrieved, err := provider.Retrieve(t.Context(), "lenscol:"+name, nil)
+		require.NoError(t, err)
+		conf, err := retrieved.AsConf()
+		require.NoError(t, err)
+		require.True(t, conf.IsSet("service::pipelines"))
+	}
+	require.NoError(t, provider.Shutdown(t.Context()))
+}
+
+func TestRetrieveErrors(t *testing.T) {
+	for _, tt := range []struct{ name, uri, want string }{
+		{"unknown name", "lenscol:nothing", `no embedded config "nothing", there are: archive`},
+		{"no name", "lenscol:", `no embedded config ""`},
+		{"another folder", "lenscol:../configs/archive", "no embedded config"},
+		{"another scheme", "file:archive", `"file:archive" is not a lenscol: URI`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := NewFactory().Create(confmap.ProviderSettings{}).Retrieve(t.Context(), tt.uri, nil)
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}
