@@ -31,15 +31,20 @@ func TestSIGKILL(t *testing.T) {
 	t.Logf("repeat with -kill.seed=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 
-	collector := testbed.New(t, testbed.Options{Config: exporters{{"jsonl", []string{"rotation: {max_bytes: 1MB}"}}}.yaml()})
+	config := func(kill int) string {
+		ways := []string{"sync: none", "flush_interval: 5ms", "sync: always"}
+		return exporters{{"jsonl", []string{"rotation: {max_bytes: 1MB}", ways[kill%len(ways)]}}}.yaml()
+	}
+	collector := testbed.New(t, testbed.Options{Config: config(0)})
 	data := filepath.Join(collector.Dir, "lens-data")
 	files := newArchive(t, data)
 	l := newLoad()
 	tornByHand := 0
 	for kill := range kills {
+		collector.WriteConfig(config(kill))
 		collector.Start()
 		l.requireGenuine(t, files.requireNext(t))
-		enough := l.after(1 + random.IntN(25))
+		enough := l.after(1 + random.IntN(40))
 		wait := l.start(context.Background(), collector, func(error) bool { return false })
 		select {
 		case <-enough:

@@ -30,12 +30,14 @@ func TestReloadUnderLoad(t *testing.T) {
 			l := newLoad()
 			ctx, stop := context.WithCancel(t.Context())
 			wait := l.start(ctx, collector, keepOn)
+			var seconds []string
 			for i := range 5 {
 				requireAnswers(t, l, 20)
 				second := fmt.Sprintf("second-%d", i)
 				collector.WriteConfig(exporters{first, {"jsonl/second", []string{"path: " + second + "/{signal}.jsonl"}}}.yaml())
 				collector.Reload()
 				requireGrows(t, filepath.Join(collector.Dir, second, "traces.jsonl"))
+				seconds = append(seconds, second)
 			}
 
 			collector.WriteConfig("exporters: {jsonl: {path: ''}}")
@@ -56,6 +58,9 @@ func TestReloadUnderLoad(t *testing.T) {
 			require.NotContains(t, collector.Stderr(), "going back to the one that ran before")
 			l.requireGenuine(t, newArchive(t, filepath.Join(collector.Dir, "lens-data")).requireNext(t))
 			l.requireNothingLost(t)
+			for _, second := range seconds {
+				newArchive(t, filepath.Join(collector.Dir, second)).requireNext(t)
+			}
 		})
 	}
 }
