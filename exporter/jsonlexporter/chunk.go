@@ -13,7 +13,7 @@ type chunk struct {
 	buf   []byte
 	parts []part
 	items int        // spans, points or records
-	done  chan error // holds one answer
+	done  chan error // holds the writer's answer, from commit on
 }
 
 // part is a run of lines of one scope; it ends at this offset of the chunk's bytes.
@@ -27,7 +27,16 @@ func (c *chunk) endPart(s *scope, items int) {
 	c.items += items
 }
 
-var chunks = sync.Pool{New: func() any { return &chunk{done: make(chan error, 1)} }}
+// alone is how many bytes the chunk takes, at most, in a file that has none of its definitions.
+func (c *chunk) alone() int64 {
+	n := len(c.buf)
+	for _, p := range c.parts {
+		n += len(p.scope.line) + len(p.scope.resource.line)
+	}
+	return int64(n)
+}
+
+var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
 func newChunk() *chunk { return chunks.Get().(*chunk) }
 
@@ -40,7 +49,7 @@ func (c *chunk) release() {
 		return
 	}
 	clear(c.parts) // so that the pool keeps no scope alive
-	c.buf, c.parts, c.items = c.buf[:0], c.parts[:0], 0
+	c.buf, c.parts, c.items, c.done = c.buf[:0], c.parts[:0], 0, nil
 	c.repaired, c.cut, c.faultKey, c.faultText = 0, 0, "", ""
 	chunks.Put(c)
 }

@@ -92,6 +92,7 @@ func startWriter(set writerSettings, inline bool, members identityMembers) (*wri
 // commit hands a chunk to the writer and waits until its bytes are written. It returns the writer's error, after which
 // none of the chunk's records counts as written, or the context's: then they may be written all the same.
 func (w *writer) commit(ctx context.Context, c *chunk) error {
+	c.done = make(chan error, 1) // The writer never waits for a request that gave up.
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -200,7 +201,7 @@ func (w *writer) write(group []*chunk) {
 // file of its own.
 func (w *writer) place(c *chunk) error {
 	limit := int64(w.settings.rotation.MaxBytes)
-	if limit <= 0 || int64(len(c.buf)) <= limit {
+	if limit <= 0 || c.alone() <= limit {
 		if err := w.makeRoom(c.parts, len(c.buf)); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -190,6 +191,21 @@ func TestNewerVersionsAreRead(t *testing.T) {
 	require.Empty(t, res.errs)
 	require.Equal(t, []string{"a/1", "a/2", "m", "l"}, names(res.batches))
 	require.Equal(t, jsonlreader.Stats{Lines: 7, Spans: 2, Points: 1, Logs: 1, UnknownLines: 1, UnknownKeys: 10}, res.stats)
+}
+
+// TestFormatPageIsTrue reads the example lines of docs/format.md.
+func TestFormatPageIsTrue(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/format.md")
+	require.NoError(t, err)
+	var lines strings.Builder
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, "{") {
+			lines.WriteString(line)
+		}
+	}
+	res := readAll(t, lines.String())
+	require.Empty(t, res.errs)
+	require.Equal(t, jsonlreader.Stats{Lines: 12, Spans: 4, Points: 5, Logs: 1}, res.stats)
 }
 
 func TestBatchBounds(t *testing.T) {

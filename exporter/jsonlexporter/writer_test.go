@@ -1,0 +1,427 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonlexporter
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+)
+
+// testWriter starts a writer of folder/traces.jsonl.
+func testWriter(t *testing.T, folder string, change func(*writerSettings)) *writer {
+	t.Helper()
+	set := writerSettings{
+		path: filepath.Join(folder, "traces.jsonl"), sync: SyncNone, fileMode: 0o640, logger: zap.NewNop(), now: time.Now,
+		cutTorn: func(int64) {}, replaced: func() {}, status: func(error) {},
+	}
+	if change != nil {
+		change(&set)
+	}
+	w, err := startWriter(set, false, allIdentity())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.close(context.Background())) })
+	return w
+}
+
+func send(ctx context.Context, w *writer, td ptrace.Traces) error {
+	c := newChunk()
+	c.addTraces(td, &w.scopes)
+	return w.commit(ctx, c)
+}
+
+func fileCount(t *testing.T, folder string) int {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
+	require.NoError(t, err)
+	return len(files)
+}
+
+// TestNoRecordCrossesAFile sends requests of random size around the rotation size from several senders.
+func TestNoRecordCrossesAFile(t *testing.T) {
+	for _, limit := range []Bytes{200, 1000, 5000} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			folder := t.TempDir()
+			w := testWriter(t, folder, func(s *writerSettings) { s.rotation.MaxBytes = limit })
+			var wg sync.WaitGroup
+			for s := range 4 {
+				wg.Go(func() {
+					random := rand.New(rand.NewPCG(uint64(s), uint64(limit)))
+					for first := s * 1000; first < s*1000+200; {
+						n := 1 + random.IntN(20)
+						require.NoError(t, send(t.Context(), w, numbered(int64(first%7), first, n)))
+						first += n
+					}
+				})
+			}
+			wg.Wait()
+			names := readFiles(t, folder)
+			for s := range 4 {
+				require.Subset(t, names, spanNames(s*1000, 200))
+			}
+			compacted := slices.Compact(slices.Sorted(slices.Values(names)))
+			require.Len(t, compacted, len(names), "a record was written twice")
+			files, err := filepath.Glob(filepath.Join(folder, "traces-*.jsonl"))
+			require.NoError(t, err)
+			require.NotEmpty(t, files)
+			for _, f := range files {
+				info, err := os.Stat(f)
+				require.NoError(t, err)
+				require.True(t, info.Size() <= int64(limit) || len(recordsOf(t, f)) == 1, "%s has %d bytes", f, info.Size())
+				require.NotZero(t, info.Size())
+			}
+		})
+	}
+}
+
+func recordsOf(t *testing.T, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return checkFile(t, file, text)
+}
+
+func TestOversizeRecordGetsAFileOfItsOwn(t *testing.T) {
+	folder := t.TempDir()
+	w := testWriter(t, folder, func(s *writerSettings) { s.rotation.MaxBytes = 2000 })
+	td := numbered(0, 0, 3)
+	big := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(1)
+	big.Attributes().PutStr("big", strings.Repeat("x", 10_000))
+	require.NoError(t, send(t.Context(), w, numbered(0, 10, 1)))
+	require.NoError(t, send(t.Context(), w, td))
+	require.NoError(t, send(t.Context(), w, numbered(0, 20, 1)))
+	files, err := filepath.Glob(filepath.Join(folder, "traces-*.jsonl"))
+	require.NoError(t, err)
+	slices.Sort(files)
+	require.Len(t, files, 2)
+	require.Equal(t, []string{"span-000010", "span-000000"}, recordsOf(t, files[0]))
+	require.Equal(t, []string{"span-000001"}, recordsOf(t, files[1]))
+	require.Equal(t, []string{"span-000002", "span-000020"}, recordsOf(t, filepath.Join(folder, "traces.jsonl")))
+}
+
+func TestNothingIsPrunedUnlessAsked(t *testing.T) {
+	for _, tt := range []struct{ keep, want int }{{0, 11}, {3, 4}} {
+		t.Run(fmt.Sprint(tt.keep), func(t *testing.T) {
+			folder := t.TempDir()
+			foreign := filepath.Join(folder, "traces-2026.jsonl")
+			require.NoError(t, os.WriteFile(foreign, nil, 0o600))
+			w := testWriter(t, folder, func(s *writerSettings) {
+				s.rotation = RotationConfig{MaxBytes: 10, MaxBackups: tt.keep}
+			})
+			for i := range 11 {
+				require.NoError(t, send(t.Context(), w, numbered(0, i, 1)))
+			}
+			require.Equal(t, tt.want+1, fileCount(t, folder))
+			require.FileExists(t, foreign)
+			require.Equal(t, spanNames(11-tt.want, tt.want), readFiles(t, folder), "the newest are kept")
+		})
+	}
+}
+
+// TestPruningGoesOnAfterARestart has the names of the run before recognised.
+func TestPruningGoesOnAfterARestart(t *testing.T) {
+	folder := t.TempDir()
+	for i := range 6 {
+		w := testWriter(t, folder, func(s *writerSettings) { s.rotation = RotationConfig{MaxBytes: 10, MaxBackups: 2} })
+		require.NoError(t, send(t.Context(), w, numbered(0, i, 1)))
+		require.NoError(t, w.close(t.Context()))
+	}
+	require.Equal(t, spanNames(3, 3), readFiles(t, folder))
+}
+
+func TestBackupNames(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "traces.jsonl")
+	at := time.Date(2026, 11, 29, 16, 24, 28, 123456789, time.FixedZone("", 3600))
+	taken := filepath.Join(folder, "traces-20261129T152428.123456790Z.jsonl")
+	for _, name := range []string{taken, "metrics-20261129T152428.123456789Z.jsonl", "traces-20261129T152428Z.jsonl", "traces-20261329T152428.123456789Z.jsonl", "traces-20261129T152428.123456789Z.jsonl.bak"} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, filepath.Base(name)), nil, 0o600))
+	}
+	b, err := findBackups(path)
+	require.NoError(t, err)
+	require.Equal(t, []string{taken}, b.paths)
+	require.Equal(t, "traces-20261129T152428.123456791Z.jsonl", filepath.Base(b.next(at)), "the clock stands before the newest file")
+	require.Equal(t, "traces-20261129T152428.123456792Z.jsonl", filepath.Base(b.next(at.Add(-time.Hour))), "the clock was set back")
+	require.Equal(t, "traces-20261130T152428.123456789Z.jsonl", filepath.Base(b.next(at.Add(24*time.Hour))))
+}
+
+func TestRotationByAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		w := testWriter(t, folder, func(s *writerSettings) {
+			s.rotation.MaxAge = time.Hour
+			s.now = func() time.Time { return time.Now().AddDate(100, 0, 0) } // after every birth time of this machine
+		})
+		require.NoError(t, send(t.Context(), w, numbered(0, 0, 1)))
+		time.Sleep(2 * time.Hour) // of the bubble's clock: nothing else comes
+		synctest.Wait()
+		require.NoFileExists(t, filepath.Join(folder, "traces.jsonl"), "an idle file is rotated too; the next one begins with the next record")
+		require.Equal(t, spanNames(0, 1), readFiles(t, folder))
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.Equal(t, 1, fileCount(t, folder))
+	})
+}
+
+// TestFlushInterval: an idle file writes at once; what follows waits, together, until the interval has passed.
+func TestFlushInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		w := testWriter(t, folder, func(s *writerSettings) { s.flushInterval = time.Second })
+		begin := time.Now()
+		require.NoError(t, send(t.Context(), w, numbered(0, 0, 1)))
+		require.Zero(t, time.Since(begin))
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				require.NoError(t, send(t.Context(), w, numbered(0, 1+i, 1)))
+				require.Equal(t, time.Second, time.Since(begin))
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Minute)
+		begin = time.Now()
+		require.NoError(t, send(t.Context(), w, numbered(0, 4, 1)))
+		require.Zero(t, time.Since(begin))
+		require.ElementsMatch(t, spanNames(0, 5), readFiles(t, folder))
+	})
+}
+
+// TestGroupCommit lets requests gather behind one that waits, and looks at the group that the writer takes.
+func TestGroupCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		var writes atomic.Int64
+		w := testWriter(t, folder, func(s *writerSettings) {
+			s.flushInterval = time.Second
+			s.now = func() time.Time { return time.Now() }
+		})
+		require.NoError(t, send(t.Context(), w, numbered(0, 0, 1)))
+		for i := range 100 {
+			go func() {
+				require.NoError(t, send(t.Context(), w, numbered(0, 1+i, 1)))
+				writes.Add(1)
+			}()
+		}
+		synctest.Wait()
+		w.mu.Lock()
+		require.Len(t, w.pending, 100, "all of them are in the next group")
+		w.mu.Unlock()
+		require.Zero(t, writes.Load())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.EqualValues(t, 100, writes.Load())
+		require.ElementsMatch(t, spanNames(0, 101), readFiles(t, folder))
+	})
+}
+
+func TestCancelledRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		w := testWriter(t, folder, func(s *writerSettings) { s.flushInterval = time.Second })
+		require.NoError(t, send(t.Context(), w, numbered(0, 0, 1)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, send(ctx, w, numbered(0, 1, 1)), context.DeadlineExceeded)
+		require.NoError(t, send(t.Context(), w, numbered(0, 2, 1)))
+		require.Equal(t, spanNames(0, 3), readFiles(t, folder), "at least once: the writer had it already")
+	})
+}
+
+func TestCloseWritesWhatIsPending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		w := testWriter(t, folder, func(s *writerSettings) { s.flushInterval = time.Hour })
+		require.NoError(t, send(t.Context(), w, numbered(0, 0, 1)))
+		answer := make(chan error, 1)
+		go func() { answer <- send(t.Context(), w, numbered(0, 1, 1)) }()
+		synctest.Wait()
+		begin := time.Now()
+		require.NoError(t, w.close(t.Context()))
+		require.NoError(t, w.close(t.Context()), "twice is once")
+		require.NoError(t, <-answer)
+		require.Zero(t, time.Since(begin), "it does not wait for the interval")
+		require.ErrorIs(t, send(t.Context(), w, numbered(0, 2, 1)), errClosed)
+		require.Equal(t, spanNames(0, 2), readFiles(t, folder))
+	})
+}
+
+func TestSyncModes(t *testing.T) {
+	for _, mode := range []SyncMode{SyncNone, SyncInterval, SyncAlways} {
+		t.Run(string(mode), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				folder := t.TempDir()
+				w := testWriter(t, folder, func(s *writerSettings) { s.sync, s.syncInterval = mode, time.Second })
+				require.NoError(t, send(t.Context(), w, numbered(0, 0, 1)))
+				require.NoError(t, send(t.Context(), w, numbered(0, 1, 1)))
+				synctest.Wait()
+				require.Equal(t, mode == SyncInterval, w.file.unsynced)
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				require.False(t, w.file.unsynced)
+				require.Equal(t, spanNames(0, 2), readFiles(t, folder))
+			})
+		})
+	}
+}
+
+// TestFileChangedFromOutside does what logrotate and people do to a file that is being written.
+func TestFileChangedFromOutside(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		change   func(t *testing.T, path string)
+		refused  bool // the request whose lines went nowhere is refused, and comes again
+		replaced int64
+		want     []string
+	}{
+		{"removed", func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) }, true, 1, spanNames(5, 10)},
+		{"folder removed", func(t *testing.T, path string) { require.NoError(t, os.RemoveAll(filepath.Dir(path))) }, true, 1, nil},
+		{"truncated", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) }, true, 1, spanNames(5, 10)},
+		{"renamed", func(t *testing.T, path string) {
+			require.NoError(t, os.Rename(path, strings.TrimSuffix(path, ".jsonl")+"-1.jsonl"))
+		}, false, 0, spanNames(0, 15)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "data")
+			require.NoError(t, os.Mkdir(folder, 0o750))
+			var replaced atomic.Int64
+			w := testWriter(t, folder, func(s *writerSettings) { s.replaced = func() { replaced.Add(1) } })
+			require.NoError(t, send(t.Context(), w, numbered(0, 0, 5)))
+			tt.change(t, filepath.Join(folder, "traces.jsonl"))
+			err := send(t.Context(), w, numbered(0, 5, 5))
+			if tt.refused {
+				require.ErrorIs(t, err, errReplaced)
+				err = send(t.Context(), w, numbered(0, 5, 5))
+			}
+			if tt.want == nil {
+				require.ErrorIs(t, err, os.ErrNotExist)
+				require.NoError(t, os.Mkdir(folder, 0o750))
+				require.NoError(t, send(t.Context(), w, numbered(0, 5, 5)))
+				tt.want = spanNames(5, 10)
+			} else {
+				require.NoError(t, err)
+			}
+			require.NoError(t, send(t.Context(), w, numbered(0, 10, 5)))
+			require.ElementsMatch(t, tt.want, readFiles(t, folder))
+			require.Equal(t, tt.replaced, replaced.Load())
+		})
+	}
+}
+
+// TestRotationThatFails writes on: a file that is too large is better than a lost record.
+func TestRotationThatFails(t *testing.T) {
+	folder := t.TempDir()
+	w := testWriter(t, folder, func(s *writerSettings) { s.rotation.MaxBytes = 10 })
+	w.backups.prefix = filepath.Join(folder, "missing", "traces-")
+	for i := range 3 {
+		require.NoError(t, send(t.Context(), w, numbered(0, i, 1)))
+	}
+	require.Equal(t, spanNames(0, 3), readFiles(t, folder))
+	require.Equal(t, 1, fileCount(t, folder))
+}
+
+func TestTornTail(t *testing.T) {
+	whole := `{"type":"resource","id":1}` + "\n" + `{"type":"scope","id":1,"resource":1}` + "\n" + `{"type":"span","name":"old","scope":1}` + "\n"
+	for _, tt := range []struct {
+		name string
+		tear func(string) string
+		torn int64
+	}{
+		{"nothing torn", func(s string) string { return s }, 0},
+		{"empty", func(string) string { return "" }, 0},
+		{"one byte", func(s string) string { return s + "{" }, 1},
+		{"without its newline", func(s string) string { return s + `{"type":"span","name":"torn"}` }, 29},
+		{"longer than a block", func(s string) string { return s + `{"` + strings.Repeat("x", 200<<10) }, 200<<10 + 2},
+		{"zeros of a power cut", func(s string) string { return s + strings.Repeat("\x00", 4096) }, 4096},
+		{"nothing whole", func(string) string { return `{"type":"res` }, 12},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			folder := t.TempDir()
+			path := filepath.Join(folder, "traces.jsonl")
+			text := tt.tear(whole)
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+			var torn int64
+			w := testWriter(t, folder, func(s *writerSettings) { s.cutTorn = func(n int64) { torn += n } })
+			require.NoError(t, send(t.Context(), w, numbered(0, 1, 1)))
+			require.Equal(t, tt.torn, torn)
+			want := spanNames(1, 1)
+			if strings.HasPrefix(text, whole) {
+				want = append([]string{"old"}, want...)
+			}
+			require.Equal(t, want, readFiles(t, folder))
+		})
+	}
+}
+
+// TestFailedWriteIsCutBack makes a write fail half way by the limit on the size of files.
+func TestFailedWriteIsCutBack(t *testing.T) {
+	folder := mountTmpfs(t, "64k")
+	var failing []error
+	w := testWriter(t, folder, func(s *writerSettings) { s.status = func(err error) { failing = append(failing, err) } })
+	sent := 0
+	for {
+		if err := send(t.Context(), w, numbered(0, sent, 100)); err != nil {
+			break
+		}
+		sent += 100
+	}
+	require.Equal(t, spanNames(0, sent), readFiles(t, folder))
+	require.NoError(t, send(t.Context(), w, numbered(0, sent, 1)), "a smaller request still has room")
+	require.Equal(t, spanNames(0, sent+1), readFiles(t, folder))
+	require.Len(t, failing, 2)
+	require.Error(t, failing[0])
+	require.NoError(t, failing[1])
+}
+
+// TestLockIsReleased covers a lock file that an unclean stop left behind.
+func TestLockIsReleased(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "traces.jsonl.lock"), []byte("999999\n"), 0o600))
+	w := testWriter(t, folder, nil)
+	text, err := os.ReadFile(filepath.Join(folder, "traces.jsonl.lock"))
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprintf("%d\n", os.Getpid()), string(text))
+	require.NoError(t, w.close(t.Context()))
+	testWriter(t, folder, nil)
+}
+
+func BenchmarkCommit(b *testing.B) {
+	for _, senders := range []int{1, 8} {
+		b.Run(fmt.Sprintf("senders=%d", senders), func(b *testing.B) {
+			cfg := createDefaultConfig().(*Config)
+			cfg.Path = filepath.Join(b.TempDir(), "{signal}.jsonl")
+			cfg.MinFreeBytes = 0
+			cfg.Rotation.MaxBackups = 1
+			set := writerSettings{path: filepath.Join(b.TempDir(), "traces.jsonl"), sync: SyncNone, rotation: cfg.Rotation, fileMode: 0o640,
+				logger: zap.NewNop(), now: time.Now, status: func(error) {}, replaced: func() {}, cutTorn: func(int64) {}}
+			w, err := startWriter(set, false, allIdentity())
+			require.NoError(b, err)
+			td := benchTraces()
+			b.SetParallelism(senders)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := send(context.Background(), w, td); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/(float64(b.N)*512), "ns/span")
+			require.NoError(b, w.close(context.Background()))
+		})
+	}
+}
