@@ -28,6 +28,8 @@ const patience = time.Minute
 
 // Options say how a collector is started. The zero value starts it as `lenscol` alone, on free ports.
 type Options struct {
+	// Binary is the collector to start; without it, the one that Binary returns.
+	Binary string
 	// Config is a YAML text; it is written to config.yaml in the collector's folder and given as --config. It names its ports
 	// as the embedded configs do: ${env:LENSCOL_GRPC_PORT}, ${env:LENSCOL_HTTP_PORT}, ${env:LENSCOL_METRICS_PORT}.
 	Config string
@@ -131,7 +133,11 @@ func (c *Collector) launch() {
 	if c.opts.Config != "" {
 		args = append(args, "--config", c.path("config.yaml"))
 	}
-	c.cmd = exec.Command(Binary(c.tb), append(args, c.opts.Args...)...)
+	binary := c.opts.Binary
+	if binary == "" {
+		binary = Binary(c.tb)
+	}
+	c.cmd = exec.Command(binary, append(args, c.opts.Args...)...)
 	c.cmd.Dir = c.Dir
 	c.cmd.Env = append(os.Environ(),
 		"LENSCOL_GRPC_PORT="+port(c.GRPC), "LENSCOL_HTTP_PORT="+port(c.HTTP), "LENSCOL_METRICS_PORT="+port(c.metrics))

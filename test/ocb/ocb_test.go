@@ -9,20 +9,18 @@ package ocb // import "github.com/lenscol/lenscol/test/ocb"
 import (
 	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/lenscol/lenscol/internal/testbed"
 )
 
 const ours = "github.com/lenscol/lenscol"
@@ -141,48 +139,26 @@ func parse(t *testing.T, yaml string) map[string]any {
 	return raw.(map[string]any)
 }
 
-// requireArchives starts a collector with a jsonl exporter at its defaults, sends it one span over
-// OTLP/HTTP, and finds it in the file once the collector has stopped.
+// requireArchives starts a collector with a jsonl exporter at its defaults, sends it one span, and finds
+// it in the file once the collector has stopped.
 func requireArchives(t *testing.T, bin string) {
-	work := t.TempDir()
-	endpoint := freeAddress(t)
-	require.NoError(t, os.WriteFile(filepath.Join(work, "config.yaml"), []byte(`
-receivers: {otlp: {protocols: {http: {endpoint: "`+endpoint+`"}}}}
+	collector := testbed.Start(t, testbed.Options{Binary: bin, Config: `
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:${env:LENSCOL_GRPC_PORT}"}
+      http: {endpoint: "127.0.0.1:${env:LENSCOL_HTTP_PORT}"}
 exporters: {jsonl: }
 service:
   telemetry: {metrics: {level: none}}
   pipelines: {traces: {receivers: [otlp], exporters: [jsonl]}}
-`), 0o600))
-	logs, err := os.Create(filepath.Join(work, "log"))
-	require.NoError(t, err)
-	defer logs.Close()
-	collector := exec.Command(bin, "--config", "config.yaml")
-	collector.Dir, collector.Stdout, collector.Stderr = work, logs, logs
-	require.NoError(t, collector.Start())
-	t.Cleanup(func() {
-		_ = collector.Process.Kill()
-		_ = collector.Wait()
-		if t.Failed() {
-			said, _ := os.ReadFile(logs.Name())
-			t.Logf("the collector said:\n%s", said)
-		}
-	})
+`})
+	require.NoError(t, collector.Client().HTTP(t.Context(), "traces", testbed.JSON, []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[
+		{"name":"from afar","traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708",
+		"startTimeUnixNano":"1000","endTimeUnixNano":"3500"}]}]}]}`), false))
+	collector.Stop()
 
-	const span = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"from afar",
-		"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708",
-		"startTimeUnixNano":"1000","endTimeUnixNano":"3500"}]}]}]}`
-	require.Eventually(t, func() bool {
-		response, err := http.Post("http://"+endpoint+"/v1/traces", "application/json", strings.NewReader(span))
-		if err != nil {
-			return false // not up yet
-		}
-		defer response.Body.Close()
-		return response.StatusCode == http.StatusOK
-	}, time.Minute, 50*time.Millisecond)
-	require.NoError(t, collector.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, collector.Wait())
-
-	lines, err := os.ReadFile(filepath.Join(work, "lens-data", "traces.jsonl"))
+	lines, err := os.ReadFile(filepath.Join(collector.Dir, "lens-data", "traces.jsonl"))
 	require.NoError(t, err)
 	var spans []map[string]any
 	for line := range strings.Lines(string(lines)) {
@@ -196,11 +172,4 @@ service:
 	require.Equal(t, "from afar", spans[0]["name"])
 	require.Equal(t, "0102030405060708090a0b0c0d0e0f10", spans[0]["trace_id"])
 	require.InDelta(t, 2500, spans[0]["duration_ns"], 0)
-}
-
-func freeAddress(t *testing.T) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
 }
