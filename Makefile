@@ -1,7 +1,7 @@
 # lenscol: `make` lists the targets. Go, git and make are all that any of them needs.
 
 MODULES := . sdk
-TOOL    := go tool -modfile=$(CURDIR)/internal/tools/go.mod
+TOOL    := go tool '-modfile=$(CURDIR)/internal/tools/go.mod'
 BIN     := bin/lenscol
 OCB_BIN := build/ocb/lenscol
 
@@ -60,16 +60,13 @@ test: build ## run all tests that need only Go
 	cd sdk && $(GOTEST) ./...
 	$(GOTEST) -count=1 -timeout 30m ./test/...
 
-.PHONY: test-slow
-test-slow: test-readme test-ocb ## run the tests of README's commands and of foreign builds
-
 .PHONY: test-readme
 test-readme: ## test that the commands in README.md do what it says, in a clone of HEAD
 	go test -tags slow -count=1 -timeout 30m -v ./test/readme
 
 .PHONY: test-ocb
 test-ocb: ocb ## test that our components work in builds that are not ours
-	OCB_BIN=$(CURDIR)/$(OCB_BIN) go test -tags slow -count=1 -timeout 30m -v ./test/ocb
+	OCB_BIN='$(CURDIR)/$(OCB_BIN)' go test -tags slow -count=1 -timeout 30m -v ./test/ocb
 
 # ocb runs `go mod download` before it compiles, which asks for modules that only Windows needs. Where
 # one of them cannot be had, what it wrote compiles all the same.
@@ -79,7 +76,7 @@ ocb: ## build the stock collector that ocb makes of builder-config.yaml
 	@{ cat builder-config.yaml; printf '\nreplaces:\n  - %s\n  - %s\n' \
 		"github.com/lenscol/lenscol => $(CURDIR)" \
 		"github.com/lenscol/lenscol/sdk => $(CURDIR)/sdk"; } > build/ocb.yaml
-	@TMPDIR=$(CURDIR)/build/tmp $(TOOL) builder --config build/ocb.yaml || \
+	@TMPDIR='$(CURDIR)/build/tmp' $(TOOL) builder --config build/ocb.yaml || \
 		{ echo "ocb stopped before it compiled: compile what it wrote"; \
 		cd build/ocb && go build -ldflags "-s -w" -o lenscol .; }
 	@rm -rf build/tmp
