@@ -121,52 +121,44 @@ type otlpSender struct {
 }
 
 func (s *otlpSender) send(ctx context.Context, b demoBatch) error {
-	if n := b.traces.SpanCount(); n > 0 {
-		body, err := ptraceotlp.NewExportRequestFromTraces(b.traces).MarshalProto()
-		if err != nil {
-			return err
-		}
+	spans, points, records := b.traces.SpanCount(), b.metrics.DataPointCount(), b.logs.LogRecordCount()
+	if spans > 0 {
 		answer := ptraceotlp.NewExportResponse()
-		if err := s.post(ctx, "/v1/traces", body, answer.UnmarshalProto); err != nil {
+		if err := s.post(ctx, "/v1/traces", ptraceotlp.NewExportRequestFromTraces(b.traces), answer); err != nil {
 			return err
 		}
 		if p := answer.PartialSuccess(); p.RejectedSpans() > 0 {
-			return fmt.Errorf("%s rejected %d of %d spans: %s", s.base, p.RejectedSpans(), n, p.ErrorMessage())
+			return fmt.Errorf("%s rejected %d of %d spans: %s", s.base, p.RejectedSpans(), spans, p.ErrorMessage())
 		}
-		s.spans += n
 	}
-	if n := b.metrics.DataPointCount(); n > 0 {
-		body, err := pmetricotlp.NewExportRequestFromMetrics(b.metrics).MarshalProto()
-		if err != nil {
-			return err
-		}
+	if points > 0 {
 		answer := pmetricotlp.NewExportResponse()
-		if err := s.post(ctx, "/v1/metrics", body, answer.UnmarshalProto); err != nil {
+		if err := s.post(ctx, "/v1/metrics", pmetricotlp.NewExportRequestFromMetrics(b.metrics), answer); err != nil {
 			return err
 		}
 		if p := answer.PartialSuccess(); p.RejectedDataPoints() > 0 {
-			return fmt.Errorf("%s rejected %d of %d metric points: %s", s.base, p.RejectedDataPoints(), n, p.ErrorMessage())
+			return fmt.Errorf("%s rejected %d of %d metric points: %s", s.base, p.RejectedDataPoints(), points, p.ErrorMessage())
 		}
-		s.points += n
 	}
-	if n := b.logs.LogRecordCount(); n > 0 {
-		body, err := plogotlp.NewExportRequestFromLogs(b.logs).MarshalProto()
-		if err != nil {
-			return err
-		}
+	if records > 0 {
 		answer := plogotlp.NewExportResponse()
-		if err := s.post(ctx, "/v1/logs", body, answer.UnmarshalProto); err != nil {
+		if err := s.post(ctx, "/v1/logs", plogotlp.NewExportRequestFromLogs(b.logs), answer); err != nil {
 			return err
 		}
 		if p := answer.PartialSuccess(); p.RejectedLogRecords() > 0 {
-			return fmt.Errorf("%s rejected %d of %d log records: %s", s.base, p.RejectedLogRecords(), n, p.ErrorMessage())
+			return fmt.Errorf("%s rejected %d of %d log records: %s", s.base, p.RejectedLogRecords(), records, p.ErrorMessage())
 		}
-		s.records += n
 	}
+	s.spans, s.points, s.records = s.spans+spans, s.points+points, s.records+records
 	return nil
 }
 
-func (s *otlpSender) post(ctx context.Context, path string, body []byte, readAnswer func([]byte) error) error {
+// post sends one request and reads its answer.
+func (s *otlpSender) post(ctx context.Context, path string, request interface{ MarshalProto() ([]byte, error) }, answer interface{ UnmarshalProto([]byte) error }) error {
+	body, err := request.MarshalProto()
+	if err != nil {
+		return fmt.Errorf("encode a request for %s: %w", path, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+path, bytes.NewReader(body))
@@ -193,7 +185,7 @@ func (s *otlpSender) post(ctx context.Context, path string, body []byte, readAns
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s%s answered %s: %.200q", s.base, path, resp.Status, text)
 	}
-	if err := readAnswer(text); err != nil {
+	if err := answer.UnmarshalProto(text); err != nil {
 		return fmt.Errorf("%s%s answered with what is not OTLP: %w", s.base, path, err)
 	}
 	s.requests++

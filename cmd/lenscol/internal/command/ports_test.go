@@ -167,6 +167,22 @@ func TestPortFileThatCannotBeWrittenStopsTheStart(t *testing.T) {
 	require.ErrorContains(t, a.run(t.Context()), "--port-file "+a.portFile)
 }
 
+func TestPortFileThatCannotFollowAReloadEndsNothing(t *testing.T) {
+	dir := t.TempDir()
+	file, port := filepath.Join(dir, "config.yaml"), freePort(t)
+	writeConfig(t, file, httpConfig(port))
+	a := newTestAgent(t, testSettings(), file)
+	a.portFile = filepath.Join(dir, "ports.env")
+	a.start()
+	writeConfig(t, file, strings.Replace(httpConfig(1), `"127.0.0.1:1"`, filepath.Join(dir, "otlp.sock")+", transport: unix", 1))
+	a.reload()
+	a.waitFor("reload: --port-file "+a.portFile+": the config has no otlp receiver with a TCP port in a pipeline", 1)
+	writeConfig(t, file, httpConfig(port))
+	a.reload()
+	a.waitFor(fmt.Sprintf("OTLP on 127.0.0.1:%d", port), 2)
+	requireServes(t, port)
+}
+
 func TestPortFileText(t *testing.T) {
 	config := func(receivers string) string {
 		return "yaml:\nreceivers: {" + receivers + "}\nexporters: {nop: {}}\n" +

@@ -24,6 +24,9 @@ import (
 // portAttempts bounds how often `--ports auto` picks anew after another process was faster.
 const portAttempts = 5
 
+// startGrace is how long an agent that is told to end waits for a start that has begun.
+const startGrace = 10 * time.Second
+
 // runCommand makes root, which upstream built, run an agent instead of a bare collector.
 func runCommand(root *cobra.Command, set otelcol.CollectorSettings) {
 	a := &agent{set: set, now: time.Now}
@@ -82,7 +85,7 @@ func (a *agent) run(ctx context.Context) error {
 		return err
 	}
 	next, release, err := a.prepare(ctx)
-	if err != nil {
+	if err != nil || next == nil {
 		return err
 	}
 	var previous *snapshot // What ran before next, and runs again when next does not start.
@@ -100,7 +103,7 @@ func (a *agent) run(ctx context.Context) error {
 			previous, next = nil, previous
 		case a.ports.auto && !ranOnce && attempt < portAttempts && errors.Is(err, syscall.EADDRINUSE):
 			// The ports were free when they were picked and until release; another process was faster.
-			if next, release, err = a.prepare(ctx); err != nil {
+			if next, release, err = a.prepare(ctx); err != nil || next == nil {
 				return err
 			}
 		default:
@@ -109,13 +112,34 @@ func (a *agent) run(ctx context.Context) error {
 	}
 }
 
-// prepare reads the config for the first start. release frees the ports that are held for it, to be called just before the start.
-func (a *agent) prepare(ctx context.Context) (snap *snapshot, release func(), err error) {
-	snap, err = readSnapshot(ctx, a.set, a.configLogger())
+// prepare reads the config for the first start, nil where ctx ends before. release frees the ports that are held for it, to be
+// called just before the start.
+func (a *agent) prepare(ctx context.Context) (*snapshot, func(), error) {
+	type result struct {
+		snap    *snapshot
+		release func()
+		err     error
+	}
+	done := make(chan result, 1)
+	// A source may hang, an HTTP server for one, and its provider may not care about ctx.
+	go func() {
+		snap, release, err := a.readForStart(ctx)
+		done <- result{snap, release, err}
+	}()
+	select {
+	case r := <-done:
+		return r.snap, r.release, r.err
+	case <-ctx.Done():
+		return nil, nil, nil
+	}
+}
+
+func (a *agent) readForStart(ctx context.Context) (*snapshot, func(), error) {
+	snap, err := readSnapshot(ctx, a.set, a.configLogger())
 	if err != nil || !a.ports.given() {
 		return snap, func() {}, err
 	}
-	release, err = a.ports.export(snap.ports())
+	release, err := a.ports.export(snap.ports())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,31 +170,46 @@ func (a *agent) serve(ctx context.Context, snap *snapshot) (reload *snapshot, st
 
 	// Upstream reports its state on request only. Whatever hooks into its log misses at a high level.
 	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
 	for col.GetState() != otelcol.StateRunning {
 		select {
 		case err := <-done:
-			return nil, false, err
+			poll.Stop()
+			return nil, err == nil, ended(ctx, err)
 		case <-ctx.Done():
-			return nil, false, stop()
+			poll.Stop()
+			go col.Shutdown()
+			select {
+			case err := <-done:
+				return nil, false, err
+			case <-time.After(startGrace):
+				return nil, false, errors.New("ended before the start was done, which hangs")
+			}
 		case <-poll.C:
 		}
 	}
+	poll.Stop()
 	a.ownHangup()
 	fmt.Fprintln(a.stderr, startLine(a.set.BuildInfo, snap.effective, a.implicit))
 	if err := a.writePortFile(snap); err != nil {
-		return nil, true, errors.Join(err, stop())
+		if a.portFileWritten == "" {
+			return nil, true, errors.Join(err, stop())
+		}
+		a.log("reload: %v", err) // Senders have read it long since; that it is out of date must not end anything.
 	}
 
+	hangup, fresh := a.hangup, make(chan *snapshot, 1)
 	for {
 		select {
 		case err := <-done:
-			// Upstream returns nil after a fatal error of a component, which its log has.
-			return nil, true, errors.Join(errors.New("the collector ended by itself after a fatal error of a component, which stands in the log above"), err)
+			return nil, true, ended(ctx, err)
 		case <-ctx.Done():
 			return nil, true, stop()
-		case <-a.hangup:
-			if reload = a.read(ctx, snap); reload == nil {
+		case <-hangup:
+			hangup = nil // A SIGHUP from here on waits in the channel until this one is done with.
+			go func() { fresh <- a.read(ctx, snap) }()
+		case reload = <-fresh:
+			if reload == nil {
+				hangup = a.hangup
 				continue
 			}
 			if err := stop(); err != nil {
@@ -179,6 +218,15 @@ func (a *agent) serve(ctx context.Context, snap *snapshot) (reload *snapshot, st
 			return reload, true, nil
 		}
 	}
+}
+
+// ended is the error of a collector that ended without being told to. Upstream has none after a fatal error of a component, and the
+// process would exit with 0.
+func ended(ctx context.Context, err error) error {
+	if err == nil && ctx.Err() == nil {
+		return errors.New("the collector ended by itself after a fatal error of a component, which stands in the log above")
+	}
+	return err
 }
 
 // read reads the config for a reload and returns nil where the one that runs is to go on.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -20,8 +21,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"go.opentelemetry.io/collector/receiver"
 )
 
@@ -151,7 +154,7 @@ func TestReloadTakesOverAGoodConfig(t *testing.T) {
 	a.reload()
 	a.waitFor(fmt.Sprintf("OTLP on 127.0.0.1:%d", after), 1)
 	requireServes(t, after)
-	require.ErrorContains(t, (&otlpSender{base: fmt.Sprintf("http://127.0.0.1:%d", before)}).post(t.Context(), "/v1/traces", nil, nil), "no collector listens")
+	require.ErrorContains(t, (&otlpSender{base: fmt.Sprintf("http://127.0.0.1:%d", before)}).post(t.Context(), "/v1/traces", ptraceotlp.NewExportRequest(), ptraceotlp.NewExportResponse()), "no collector listens")
 }
 
 func TestBadConfigNeverEndsTheCollector(t *testing.T) {
@@ -272,6 +275,51 @@ func TestEndDuringStart(t *testing.T) {
 	cancel()
 	require.NoError(t, a.run(ctx))
 }
+
+// A source that hangs, as an HTTP server may, holds up neither the start's end nor the end of what runs.
+func TestEndWhileASourceHangs(t *testing.T) {
+	answer := make(chan struct{})
+	defer close(answer)
+	var hang atomic.Bool
+	set := testSettings()
+	resolver := &set.ConfigProviderSettings.ResolverSettings
+	resolver.ProviderFactories = append(resolver.ProviderFactories, confmap.NewProviderFactory(func(confmap.ProviderSettings) confmap.Provider {
+		return hangingProvider{&hang, answer}
+	}))
+	t.Run("at the start", func(t *testing.T) {
+		hang.Store(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		a := newTestAgent(t, set, "hang:")
+		go func() { a.done <- a.run(ctx) }()
+		cancel()
+		require.NoError(t, <-a.done)
+	})
+	t.Run("at a reload", func(t *testing.T) {
+		hang.Store(false)
+		port := freePort(t)
+		a := newTestAgent(t, set, "yaml:"+httpConfig(port), "hang:")
+		a.start()
+		hang.Store(true)
+		a.reload()
+		requireServes(t, port)
+	})
+}
+
+type hangingProvider struct {
+	hang   *atomic.Bool
+	answer chan struct{}
+}
+
+func (p hangingProvider) Retrieve(context.Context, string, confmap.WatcherFunc) (*confmap.Retrieved, error) {
+	if p.hang.Load() {
+		<-p.answer
+	}
+	return confmap.NewRetrieved(map[string]any{})
+}
+
+func (hangingProvider) Scheme() string { return "hang" }
+
+func (hangingProvider) Shutdown(context.Context) error { return nil }
 
 func TestPortInUse(t *testing.T) {
 	taken := occupy(t)

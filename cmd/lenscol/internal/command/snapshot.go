@@ -21,6 +21,7 @@ import (
 // snapshot is a config as it was read at one moment. A collector that runs from one never reads the files again, so
 // that nothing which happens to them can harm it.
 type snapshot struct {
+	mu        sync.Mutex                    // for Retrieve; what a snapshot holds is settled once it was read
 	retrieved map[string]*confmap.Retrieved // by URI, `${env:NAME:-default}` and its like included
 	effective *confmap.Conf                 // what it comes to: defaults filled in, secrets redacted
 }
@@ -55,12 +56,11 @@ func readSnapshot(ctx context.Context, set otelcol.CollectorSettings, logger *za
 
 // serve returns set with providers that answer from s, and ask the real one only for what s has not seen yet.
 func (s *snapshot) serve(set otelcol.CollectorSettings) otelcol.CollectorSettings {
-	var mu sync.Mutex
 	resolver := &set.ConfigProviderSettings.ResolverSettings
 	factories := make([]confmap.ProviderFactory, len(resolver.ProviderFactories))
 	for i, real := range resolver.ProviderFactories {
 		factories[i] = confmap.NewProviderFactory(func(ps confmap.ProviderSettings) confmap.Provider {
-			return snapshotProvider{Provider: real.Create(ps), snapshot: s, mu: &mu}
+			return snapshotProvider{Provider: real.Create(ps), snapshot: s}
 		})
 	}
 	resolver.ProviderFactories = factories
@@ -117,12 +117,11 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 type snapshotProvider struct {
 	confmap.Provider
 	snapshot *snapshot
-	mu       *sync.Mutex
 }
 
 func (p snapshotProvider) Retrieve(ctx context.Context, uri string, _ confmap.WatcherFunc) (*confmap.Retrieved, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.snapshot.mu.Lock()
+	defer p.snapshot.mu.Unlock()
 	if known, ok := p.snapshot.retrieved[uri]; ok {
 		return known, nil
 	}
