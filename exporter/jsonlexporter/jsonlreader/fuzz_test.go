@@ -64,22 +64,12 @@ func FuzzReader(f *testing.F) {
 		}
 
 		var single [][]byte
-		r = jsonlreader.New(bytes.NewReader(data), "f", opts...)
-		last = 0
-		for {
-			rec, err := r.NextRecord()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				last = requireLineError(t, err, last)
-				continue
-			}
-			last = rec.Line
-			single = append(single, records(t, batchOf(rec))...)
+		one := readAll(t, string(data), append(opts, jsonlreader.WithMaxBatchRecords(1))...)
+		for _, b := range one.batches {
+			single = append(single, records(t, b)...)
 		}
 		require.Equal(t, single, whole)
-		require.Equal(t, stats, r.Stats())
+		require.Equal(t, stats, one.stats)
 	})
 }
 

@@ -29,7 +29,12 @@ type result struct {
 
 func readAll(t testing.TB, text string, opts ...jsonlreader.Option) result {
 	t.Helper()
-	r := jsonlreader.New(strings.NewReader(text), "f.jsonl", opts...)
+	return readFrom(t, strings.NewReader(text), opts...)
+}
+
+func readFrom(t testing.TB, src io.Reader, opts ...jsonlreader.Option) result {
+	t.Helper()
+	r := jsonlreader.New(src, "f.jsonl", opts...)
 	var res result
 	for {
 		b, err := r.Next()
@@ -190,16 +195,18 @@ func records(t testing.TB, b jsonlreader.Batch) (all [][]byte) {
 		for _, r := range b.Metrics.ResourceMetrics().All() {
 			for _, s := range r.ScopeMetrics().All() {
 				for _, m := range s.Metrics().All() {
-					for i := range points(m) {
-						one := jsonlreader.Batch{Signal: b.Signal, Metrics: pmetric.NewMetrics()}
-						to := one.Metrics.ResourceMetrics().AppendEmpty()
-						r.Resource().CopyTo(to.Resource())
-						to.SetSchemaUrl(r.SchemaUrl())
-						sm := to.ScopeMetrics().AppendEmpty()
-						s.Scope().CopyTo(sm.Scope())
-						sm.SetSchemaUrl(s.SchemaUrl())
-						m.CopyTo(sm.Metrics().AppendEmpty())
-						keepPoint(sm.Metrics().At(0), i)
+					one := jsonlreader.Batch{Signal: b.Signal, Metrics: pmetric.NewMetrics()}
+					to := one.Metrics.ResourceMetrics().AppendEmpty()
+					r.Resource().CopyTo(to.Resource())
+					to.SetSchemaUrl(r.SchemaUrl())
+					sm := to.ScopeMetrics().AppendEmpty()
+					s.Scope().CopyTo(sm.Scope())
+					sm.SetSchemaUrl(s.SchemaUrl())
+					alone := sm.Metrics().AppendEmpty()
+					m.CopyTo(alone)
+					for i := range one.Metrics.DataPointCount() {
+						m.CopyTo(alone)
+						keepPoint(alone, i)
 						add(one)
 					}
 				}
@@ -225,23 +232,6 @@ func records(t testing.TB, b jsonlreader.Batch) (all [][]byte) {
 	return all
 }
 
-func points(m pmetric.Metric) int {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return m.Gauge().DataPoints().Len()
-	case pmetric.MetricTypeSum:
-		return m.Sum().DataPoints().Len()
-	case pmetric.MetricTypeHistogram:
-		return m.Histogram().DataPoints().Len()
-	case pmetric.MetricTypeExponentialHistogram:
-		return m.ExponentialHistogram().DataPoints().Len()
-	case pmetric.MetricTypeSummary:
-		return m.Summary().DataPoints().Len()
-	default:
-		return 0
-	}
-}
-
 // keepPoint leaves m its point i alone.
 func keepPoint(m pmetric.Metric, i int) {
 	n := -1
@@ -258,38 +248,4 @@ func keepPoint(m pmetric.Metric, i int) {
 	case pmetric.MetricTypeSummary:
 		m.Summary().DataPoints().RemoveIf(func(pmetric.SummaryDataPoint) bool { return other() })
 	}
-}
-
-func batchOf(rec jsonlreader.Record) jsonlreader.Batch {
-	b := jsonlreader.Batch{Signal: rec.Signal}
-	switch rec.Signal {
-	case pipeline.SignalTraces:
-		b.Traces = ptrace.NewTraces()
-		r := b.Traces.ResourceSpans().AppendEmpty()
-		rec.Scope.Resource.CopyTo(r.Resource())
-		r.SetSchemaUrl(rec.Scope.Resource.SchemaURL)
-		s := r.ScopeSpans().AppendEmpty()
-		rec.Scope.CopyTo(s.Scope())
-		s.SetSchemaUrl(rec.Scope.SchemaURL)
-		rec.Span.CopyTo(s.Spans().AppendEmpty())
-	case pipeline.SignalMetrics:
-		b.Metrics = pmetric.NewMetrics()
-		r := b.Metrics.ResourceMetrics().AppendEmpty()
-		rec.Scope.Resource.CopyTo(r.Resource())
-		r.SetSchemaUrl(rec.Scope.Resource.SchemaURL)
-		s := r.ScopeMetrics().AppendEmpty()
-		rec.Scope.CopyTo(s.Scope())
-		s.SetSchemaUrl(rec.Scope.SchemaURL)
-		rec.Metric.CopyTo(s.Metrics().AppendEmpty())
-	default:
-		b.Logs = plog.NewLogs()
-		r := b.Logs.ResourceLogs().AppendEmpty()
-		rec.Scope.Resource.CopyTo(r.Resource())
-		r.SetSchemaUrl(rec.Scope.Resource.SchemaURL)
-		s := r.ScopeLogs().AppendEmpty()
-		rec.Scope.CopyTo(s.Scope())
-		s.SetSchemaUrl(rec.Scope.SchemaURL)
-		rec.Log.CopyTo(s.LogRecords().AppendEmpty())
-	}
-	return b
 }

@@ -146,12 +146,12 @@ func (r *Reader) NextRecord() (Record, error) {
 			rec, err = r.decode(line)
 		}
 		if err != nil {
+			r.forget(line) // before atEnd, which may overwrite it
 			if errors.Is(err, ErrNotJSON) && r.atEnd() {
 				r.torn = r.next - r.offset
 				r.stats.Lines--
 				break
 			}
-			r.forget(line)
 			r.stats.BadLines++
 			return Record{}, &LineError{File: r.name, Line: r.line, Offset: r.offset, Err: err}
 		}
@@ -192,9 +192,10 @@ func (r *Reader) readLine() ([]byte, error) {
 			r.long = append(r.long, part...)
 			return r.long, nil
 		case errors.Is(err, bufio.ErrBufferFull):
-			if tooLong = tooLong || len(r.long)+len(part) > r.cfg.maxLineBytes; !tooLong {
+			if !tooLong {
 				r.long = append(r.long, part...)
 			}
+			tooLong = len(r.long) > r.cfg.maxLineBytes
 		case errors.Is(err, io.EOF):
 			r.torn = r.next - r.offset
 			r.end = io.EOF

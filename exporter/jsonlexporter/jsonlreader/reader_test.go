@@ -99,6 +99,11 @@ func TestDamage(t *testing.T) {
 				require.ErrorContains(t, e, fmt.Sprintf("f.jsonl:%d: ", e.Line))
 			}
 			require.Equal(t, tt.names, names(res.batches))
+			for name, src := range map[string]io.Reader{"byte by byte": iotest.OneByteReader(strings.NewReader(text)), "line by line": lineReader(text)} {
+				again := readFrom(t, src)
+				require.Equal(t, res.errs, again.errs, name)
+				require.Equal(t, res.stats, again.stats, name)
+			}
 			require.Equal(t, tt.bad, bad)
 			require.Equal(t, tt.torn, res.torn)
 			require.Equal(t, int64(len(bad)), res.stats.BadLines)
@@ -107,6 +112,15 @@ func TestDamage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lineReader gives one line a read, as a file that is being written does.
+func lineReader(text string) io.Reader {
+	var lines []io.Reader
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.NewReader(line))
+	}
+	return io.MultiReader(lines...)
 }
 
 // TestErrorsNameTheKey: a message says which key has which wrong value.
@@ -332,14 +346,4 @@ func TestReaderErrors(t *testing.T) {
 		var bad *jsonlreader.LineError
 		require.NotErrorAs(t, err, &bad)
 	}
-}
-
-func TestReadsOfOneByte(t *testing.T) {
-	r := jsonlreader.New(iotest.OneByteReader(strings.NewReader(file(archive...)+"{")), "f")
-	b, err := r.Next()
-	require.NoError(t, err)
-	require.Equal(t, 4, b.Records)
-	_, err = r.Next()
-	require.Equal(t, io.EOF, err)
-	require.Equal(t, int64(1), r.Torn())
 }
