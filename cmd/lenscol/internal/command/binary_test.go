@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
 // The tests of this file run the whole distribution: the binary that LENSCOL_BIN names, or one that they build. They are
@@ -235,6 +236,33 @@ func TestBinaryCommands(t *testing.T) {
 			require.Contains(t, stdout, tt.want)
 		})
 	}
+}
+
+// What main.go repeats of builder-config.yaml has not drifted from it.
+func TestBinaryIsWhatBuilderConfigSays(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "builder-config.yaml"))
+	require.NoError(t, err)
+	var config struct {
+		Dist struct {
+			Version string `yaml:"version"`
+		} `yaml:"dist"`
+		Providers []struct {
+			Module string `yaml:"gomod"`
+		} `yaml:"providers"`
+	}
+	require.NoError(t, yaml.Unmarshal(text, &config))
+	stdout, stderr, code := runBinary(t, nil, "version", "--json")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, fmt.Sprintf(`"version":%q`, config.Dist.Version))
+
+	stdout, stderr, code = runBinary(t, nil, "components")
+	require.Zero(t, code, stderr)
+	_, providers, _ := strings.Cut(stdout, "\nproviders:")
+	require.NotEmpty(t, config.Providers)
+	for _, provider := range config.Providers {
+		require.Contains(t, providers, "module: "+provider.Module+"\n")
+	}
+	require.Equal(t, len(config.Providers), strings.Count(providers, "scheme: "))
 }
 
 // Every span that was acknowledged while the config changed back and forth stands in the files, and a bad config changes nothing.

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.opentelemetry.io/collector/otelcol"
 
 	"github.com/lenscol/lenscol/configs"
@@ -55,11 +56,24 @@ refused, and what ran before runs on. SIGINT and SIGTERM end it after what was t
 				"Secrets are redacted, with --mode=unredacted they are not."
 		}
 		if cmd.Flags().Lookup("config") != nil {
+			describeFlags(cmd.Flags())
 			_ = cmd.RegisterFlagCompletionFunc("config", completeConfig) // Fails for an unknown flag alone.
 		}
 	}
 	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit), newDemoCommand())
 	return root
+}
+
+// describeFlags rewrites the help of upstream's flags: shorter, and without a default of seventy feature gates.
+func describeFlags(flags *pflag.FlagSet) {
+	for name, usage := range map[string]string{
+		"config":        "Config source: a file, or a `URI` such as lenscol:NAME, yaml:..., env:..., https:...; may be repeated, later ones go before earlier ones (default " + defaultURI + ")",
+		"set":           "Set one key over all sources, as `KEY=VALUE` with dots between the levels; maps are joined, lists replaced",
+		"feature-gates": "Feature gates to enable, or to disable with a leading -, as a comma-separated `LIST`; lenscol featuregate lists them",
+	} {
+		flag := flags.Lookup(name)
+		flag.Usage, flag.DefValue = usage, ""
+	}
 }
 
 // completeConfig completes `--config lenscol:`; a value of another scheme is completed as a file.

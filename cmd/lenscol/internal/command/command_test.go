@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
@@ -155,6 +157,36 @@ func TestDefaultConfigHoldsForEveryCommand(t *testing.T) {
 			require.Contains(t, stdout, tt.contains)
 		})
 	}
+}
+
+func TestHelpNamesEveryFlag(t *testing.T) {
+	stdout, err := execute(t, "--help")
+	require.NoError(t, err)
+	for _, flag := range []string{"--config URI", "--set KEY=VALUE", "--feature-gates LIST", "--ports LIST", "--port-file FILE"} {
+		require.Contains(t, stdout, flag)
+	}
+	require.NotContains(t, stdout, "service.partialReload", "the list of all gates drowns the rest")
+}
+
+// docs/cli.md is the page for every command and flag.
+func TestPageHasEveryCommandAndFlag(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "cli.md"))
+	require.NoError(t, err)
+	root := New(testSettings(), "")
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if cmd.HasParent() && cmd.Parent().Name() == "completion" {
+			return // One a shell: SHELL.
+		}
+		require.Contains(t, string(page), "`"+cmd.CommandPath())
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { require.Contains(t, string(page), "--"+f.Name, cmd.CommandPath()) })
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
 }
 
 func TestVersionJSON(t *testing.T) {

@@ -59,7 +59,7 @@ func (p *portsFlag) String() string {
 	return strings.Join(items, ",")
 }
 
-func (*portsFlag) Type() string { return "auto|NAME=PORT,…" }
+func (*portsFlag) Type() string { return "ports" }
 
 // export sets the variable LENSCOL_<NAME>_PORT of every name that the flag gives a port, read being the names whose variables the
 // config reads. Free ports stay occupied until release is called, so that two agents that start together never pick the same.

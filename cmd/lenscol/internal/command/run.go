@@ -31,8 +31,8 @@ const startGrace = 10 * time.Second
 func runCommand(root *cobra.Command, set otelcol.CollectorSettings) {
 	a := &agent{set: set, now: time.Now}
 	uris := recordConfigFlags(root)
-	root.Flags().Var(&a.ports, "ports", "Listener ports: auto picks free ones, grpc=N,http=N,metrics=N sets them (for configs that read LENSCOL_<NAME>_PORT)")
-	root.Flags().StringVar(&a.portFile, "port-file", "", "`File` to write once lenscol listens, as shell exports: OTEL_EXPORTER_OTLP_ENDPOINT and the ports; removed at exit")
+	root.Flags().Var(&a.ports, "ports", "Listener ports, as a `LIST`: auto picks free ones, grpc=N,http=N,metrics=N sets them; for configs that read LENSCOL_<NAME>_PORT")
+	root.Flags().StringVar(&a.portFile, "port-file", "", "`FILE` to write once lenscol listens, as shell exports: OTEL_EXPORTER_OTLP_ENDPOINT and the ports; removed at exit")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		a.stderr = cmd.ErrOrStderr()
 		a.set.ConfigProviderSettings.ResolverSettings.URIs = uris.all()
