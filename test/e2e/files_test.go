@@ -70,7 +70,7 @@ func TestFileMovedFromOutside(t *testing.T) {
 			collector := testbed.Start(t, testbed.Options{Config: exporters{{"jsonl", settings}}.yaml()})
 			data := filepath.Join(collector.Dir, "lens-data")
 			files := newArchive(t, data)
-			l := newLoad()
+			l := &load{}
 			ctx, stop := context.WithCancel(t.Context())
 			wait := l.start(ctx, collector, keepOn)
 			for i := range 4 {
@@ -104,7 +104,7 @@ func TestFileTruncatedFromOutside(t *testing.T) {
 	collector := testbed.Start(t, testbed.Options{Config: exporters{{Name: "jsonl"}}.yaml()})
 	data := filepath.Join(collector.Dir, "lens-data")
 	for range 3 {
-		l := newLoad()
+		l := &load{}
 		ctx, stop := context.WithCancel(t.Context())
 		wait := l.start(ctx, collector, keepOn)
 		requireAnswers(t, l, 20)
@@ -135,7 +135,7 @@ func TestFileTruncatedFromOutside(t *testing.T) {
 func TestRecordLargerThanRotation(t *testing.T) {
 	collector := testbed.Start(t, testbed.Options{Config: exporters{{"jsonl", []string{"rotation: {max_bytes: 20kB}"}}}.yaml()})
 	files := newArchive(t, filepath.Join(collector.Dir, "lens-data"))
-	client, l := collector.Client(), newLoad()
+	client, l := collector.Client(), &load{}
 	for _, s := range []sender{
 		{signal: "traces", items: 3}, {signal: "traces", items: 1, text: 100_000}, {signal: "traces", items: 3, text: 30_000},
 		{signal: "traces", items: 100, text: 500}, {signal: "logs", items: 2, text: 50_000}, {signal: "metrics", items: 500},

@@ -57,13 +57,8 @@ func TestHostileValues(t *testing.T) {
 			body, err := proto.Marshal(message)
 			require.NoError(t, err)
 			want := oracle.Request{Traces: message}.Expect()
-			for _, send := range []error{
-				client.HTTP(t.Context(), "traces", testbed.Protobuf, body, false),
-				client.GRPC(t.Context(), "traces", body, true),
-			} {
-				require.NoError(t, send)
-			}
-			require.NoError(t, oracle.SameInOrder(append(want, want...), files.requireNext(t)["traces"]))
+			require.NoError(t, client.HTTP(t.Context(), "traces", testbed.Protobuf, body, false))
+			require.NoError(t, oracle.SameInOrder(want, files.requireNext(t)["traces"]))
 			collector.RequireRunning()
 		})
 	}
@@ -85,16 +80,16 @@ func TestHostileValues(t *testing.T) {
 		require.NoError(t, client.HTTP(t.Context(), "traces", testbed.JSON, []byte(body), true))
 		require.NoError(t, oracle.SameInOrder(oracle.Request{Traces: message}.Expect(), files.requireNext(t)["traces"]))
 	})
-	t.Run("3,000 resources", func(t *testing.T) {
+	t.Run("6,000 resources of 3 kB", func(t *testing.T) {
 		message := &coltracepb.ExportTraceServiceRequest{}
-		for i := range 3000 {
+		for i := range 6000 {
 			resource := []*commonpb.KeyValue{integer("nv.dl.rank", int64(i)), text("padding", strings.Repeat("p", 3000))}
 			message.ResourceSpans = append(message.ResourceSpans, traces(resource, &tracepb.Span{Name: "step"}).ResourceSpans...)
 		}
 		body, err := proto.Marshal(message)
 		require.NoError(t, err)
 		want := oracle.Request{Traces: message}.Expect()
-		for range 3 {
+		for range 2 {
 			require.NoError(t, client.GRPC(t.Context(), "traces", body, true))
 			require.NoError(t, oracle.SameInOrder(want, files.requireNext(t)["traces"]))
 		}

@@ -38,7 +38,7 @@ func TestSIGKILL(t *testing.T) {
 	collector := testbed.New(t, testbed.Options{Config: config(0)})
 	data := filepath.Join(collector.Dir, "lens-data")
 	files := newArchive(t, data)
-	l := newLoad()
+	l := &load{}
 	tornByHand := 0
 	for kill := range kills {
 		collector.WriteConfig(config(kill))

@@ -27,7 +27,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first := jsonl{"jsonl", settings}
 			collector := testbed.Start(t, testbed.Options{Config: exporters{first}.yaml()})
-			l := newLoad()
+			l := &load{}
 			ctx, stop := context.WithCancel(t.Context())
 			wait := l.start(ctx, collector, keepOn)
 			var seconds []string

@@ -71,6 +71,11 @@ func TestOracleAcceptsInlineLines(t *testing.T) {
 func TestOracleObjectsToDamage(t *testing.T) {
 	lines, requests := handwritten(t)
 	lines[len(lines)-1] += "\n"
+	var want []Item          // from the line on that is damaged
+	var definitions []string // scope and resource lines above it
+	for _, r := range requests {
+		want = append(want, r.Expect()...)
+	}
 	mutants := 0
 	requireObjection := func(what string, i int, lines []string) {
 		mutants++
@@ -83,8 +88,23 @@ func TestOracleObjectsToDamage(t *testing.T) {
 		v, err := Parse([]byte(strings.TrimSuffix(line, "\n")))
 		require.NoError(t, err)
 		mutate(v, func(what string, m Value) {
-			requireObjection(what, i, replaced(i, string(appendJSON(nil, m))+"\n"))
+			damaged := string(appendJSON(nil, m)) + "\n"
+			if !isItem(line) {
+				requireObjection(what, i, replaced(i, damaged))
+				return
+			}
+			mutants++ // Judged by itself: thousands of them times the whole file would take minutes.
+			got, err := (&Reader{}).Feed([]byte(strings.Join(append(definitions, damaged), "")))
+			if err == nil {
+				err = SameInOrder(want[:1], got)
+			}
+			require.Error(t, err, "line %d: %s", i+1, what)
 		})
+		if isItem(line) {
+			want = want[1:]
+		} else {
+			definitions = append(definitions, line)
+		}
 		requireObjection("line dropped", i, replaced(i))
 		requireObjection("line torn", i, replaced(i, line[:len(line)/2]))
 		requireObjection("line torn, with a newline", i, replaced(i, line[:len(line)/2]+"\n"))
