@@ -50,6 +50,6 @@ func (c *chunk) release() {
 	}
 	clear(c.parts) // so that the pool keeps no scope alive
 	c.buf, c.parts, c.items, c.done = c.buf[:0], c.parts[:0], 0, nil
-	c.repaired, c.cut, c.faultKey, c.faultText = 0, 0, "", ""
+	c.faults = faults{}
 	chunks.Put(c)
 }

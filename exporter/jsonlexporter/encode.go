@@ -25,56 +25,68 @@ const (
 // encoder appends the JSON of the compact layout, version 1 (docs/format.md), to byte slices. It holds what was not
 // lossless since it was last reset; the zero value is ready for use.
 type encoder struct {
-	repaired  int    // texts that were not UTF-8
-	cut       int    // lists and maps beyond maxDepth
-	faultKey  string // attribute key of the first of both, "" where it was none
-	faultText string // the first repaired text
-	keys      map[string]struct{}
-	scratch   []byte
+	faults
+	keys    map[string]struct{}
+	scratch []byte
 }
 
-func (e *encoder) faults() int { return e.repaired + e.cut }
+// faults are the values that could not be written as they came.
+type faults struct {
+	counts
+	key  string // the first one's attribute, "" where it was none
+	text string // the first repaired text
+}
 
-// appendMap writes an object; values stand at depth. Its two escapes keep it lossless: a repeated key turns the map into
-// {"@pairs":[[k,v],…]}, and a map whose only key starts with @ is wrapped as {"@map":{…}}.
+type counts struct {
+	repaired int // texts that were not UTF-8
+	cut      int // lists and maps beyond maxDepth
+}
+
+func (c counts) any() bool { return c.repaired+c.cut > 0 }
+
+func (f *faults) blame(key string) {
+	if f.key == "" {
+		f.key = key
+	}
+}
+
+// appendMap writes an object; values stand at depth. Its two escapes keep it lossless: a repeated key, or one that is
+// repaired and may equal another then, turns the map into {"@pairs":[[k,v],…]}, and a map whose only key starts with @
+// is wrapped as {"@map":{…}}.
 func (e *encoder) appendMap(b []byte, m pcommon.Map, depth int) []byte {
 	n := m.Len()
 	if n > manyKeys && e.repeatsKey(m) {
 		return e.appendPairs(b, m, depth)
 	}
-	start, first, seen := len(b), true, uint64(0)
+	start, before := len(b), e.counts
+	plain, wrapped, seen := true, false, uint64(0)
 	b = append(b, '{')
 	for k, v := range m.All() {
 		if n <= manyKeys {
-			// Bits that two different keys seldom share tell that this one is new; else the keys before it are compared.
+			// Bits that two different keys seldom share tell that this one is new; else all keys are compared.
 			bit := keyBit(k)
-			if seen&bit != 0 && precedes(m, k) {
-				return e.appendPairs(b[:start], m, depth)
-			}
+			plain = plain && (seen&bit == 0 || !repeated(m, k))
 			seen |= bit
 		}
-		if first {
-			first = false
-			if n == 1 && strings.HasPrefix(k, "@") {
-				b = e.appendMember(append(b, `"@map":{`...), k, v, depth)
-				return append(b, '}', '}')
-			}
-		} else {
+		if n == 1 && strings.HasPrefix(k, "@") {
+			wrapped = true
+			b = append(b, `"@map":{`...)
+		} else if len(b) > start+1 {
 			b = append(b, ',')
 		}
+		repaired := e.repaired
+		b = append(e.appendString(b, k), ':')
+		plain = plain && e.repaired == repaired
 		b = e.appendMember(b, k, v, depth)
 	}
-	return append(b, '}')
-}
-
-func (e *encoder) appendMember(b []byte, k string, v pcommon.Value, depth int) []byte {
-	before := e.faults()
-	b = append(e.appendString(b, k), ':')
-	b = e.appendValue(b, v, depth)
-	if e.faultKey == "" && e.faults() != before {
-		e.faultKey = k
+	if !plain {
+		e.counts = before
+		return e.appendPairs(b[:start], m, depth)
 	}
-	return b
+	if wrapped {
+		b = append(b, '}')
+	}
+	return append(b, '}')
 }
 
 func (e *encoder) appendPairs(b []byte, m pcommon.Map, depth int) []byte {
@@ -85,10 +97,24 @@ func (e *encoder) appendPairs(b []byte, m pcommon.Map, depth int) []byte {
 			b = append(b, ',')
 		}
 		first = false
+		repaired := e.repaired
 		b = append(e.appendString(append(b, '['), k), ',')
-		b = append(e.appendValue(b, v, depth), ']')
+		if e.repaired != repaired {
+			e.blame(k)
+		}
+		b = append(e.appendMember(b, k, v, depth), ']')
 	}
 	return append(b, ']', '}')
+}
+
+// appendMember writes the value of a key, which is to blame for what cannot be kept of it.
+func (e *encoder) appendMember(b []byte, k string, v pcommon.Value, depth int) []byte {
+	before := e.counts
+	b = e.appendValue(b, v, depth)
+	if e.counts != before {
+		e.blame(k)
+	}
+	return b
 }
 
 // manyKeys is the size from which a set finds repeated keys faster than comparing, and hostile maps cost no square.
@@ -115,9 +141,8 @@ func keyBit(k string) uint64 {
 	return 1 << ((uint(len(k))*5 + uint(k[len(k)-1])*7 + uint(k[len(k)/2])) & 63)
 }
 
-// precedes tells whether an earlier entry of m has the key k too. It is called while k's own entry is visited: the same
-// string header comes back, so the first equal key is either an earlier one or k's own.
-func precedes(m pcommon.Map, k string) bool {
+// repeated tells whether m has the key k twice.
+func repeated(m pcommon.Map, k string) bool {
 	found := 0
 	for other := range m.All() {
 		if other == k {
@@ -236,7 +261,7 @@ func (e *encoder) appendString(b []byte, s string) []byte {
 	}
 	if bad {
 		if e.repaired == 0 {
-			e.faultText = s
+			e.faults.text = s
 		}
 		e.repaired++
 	}

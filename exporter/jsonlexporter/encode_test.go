@@ -358,9 +358,15 @@ func TestHostileValues(t *testing.T) {
 		}},
 		{name: "not UTF-8", repaired: 2, key: "a", put: func(m pcommon.Map) {
 			m.PutStr("a", "x\xff\xfey")
-			m.PutStr("b\xc3", "")
+			m.PutStr("b", "\xc3")
 		}, want: func(t *testing.T, line map[string]any) {
-			require.Equal(t, map[string]any{"a": "x\uFFFD\uFFFDy", "b\uFFFD": ""}, line)
+			require.Equal(t, map[string]any{"a": "x\uFFFD\uFFFDy", "b": "\uFFFD"}, line)
+		}},
+		{name: "keys that are equal once they are repaired", repaired: 2, key: "k\xff", put: func(m pcommon.Map) {
+			m.PutStr("k\xff", "1")
+			m.PutStr("k\xfe", "2")
+		}, want: func(t *testing.T, line map[string]any) {
+			require.Equal(t, map[string]any{"@pairs": []any{[]any{"k\uFFFD", "1"}, []any{"k\uFFFD", "2"}}}, line)
 		}},
 		{name: "NUL in a name", put: func(m pcommon.Map) { m.PutStr("a\x00b", "\x00") }, want: func(t *testing.T, line map[string]any) {
 			require.Equal(t, map[string]any{"a\x00b": "\x00"}, line)
@@ -373,7 +379,7 @@ func TestHostileValues(t *testing.T) {
 			text := e.appendMap(nil, m, 1)
 			require.Equal(t, tt.repaired, e.repaired)
 			require.Equal(t, tt.cut, e.cut)
-			require.Equal(t, tt.key, e.faultKey)
+			require.Equal(t, tt.key, e.key)
 			var line map[string]any
 			require.NoError(t, json.Unmarshal(text, &line))
 			tt.want(t, line)

@@ -63,7 +63,7 @@ func (e *jsonlExporter) push(ctx context.Context, encode func(*chunk, *scopeTabl
 	}
 	c := newChunk()
 	encode(c, &w.scopes)
-	if c.faults() > 0 {
+	if c.faults.any() {
 		e.noteFaults(ctx, c)
 	}
 	if c.items == 0 {
@@ -83,7 +83,7 @@ func (e *jsonlExporter) noteFaults(ctx context.Context, c *chunk) {
 	}
 	e.logger.Warn("values were not written as they came: text that is not UTF-8 is repaired with U+FFFD, lists and maps deeper than 64 are cut",
 		zap.String("signal", e.signal), zap.Int("repaired", c.repaired), zap.Int("cut", c.cut),
-		zap.String("first_key", strings.ToValidUTF8(c.faultKey, "\uFFFD")), zap.String("first_text", shortened(c.faultText)))
+		zap.String("first_key", strings.ToValidUTF8(c.faults.key, "\uFFFD")), zap.String("first_text", shortened(c.faults.text)))
 }
 
 func shortened(text string) string {

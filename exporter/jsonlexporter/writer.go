@@ -187,6 +187,7 @@ func (w *writer) take() (group []*chunk, closed bool) {
 func (w *writer) write(group []*chunk) {
 	for _, c := range group {
 		if err := w.place(c); err != nil {
+			w.report(err)
 			c.done <- err
 			continue
 		}
@@ -287,6 +288,7 @@ func (w *writer) flush() error {
 			s.definedIn, s.resource.definedIn = 0, 0
 		}
 	}
+	w.report(err)
 	for _, c := range w.queue {
 		c.done <- err
 	}
@@ -296,7 +298,6 @@ func (w *writer) flush() error {
 	if cap(w.out) > maxPooledBytes {
 		w.out = nil
 	}
-	w.report(err)
 	return err
 }
 
