@@ -16,7 +16,7 @@ type chunk struct {
 	done  chan error // holds the writer's answer, from commit on
 }
 
-// part is a run of lines of one scope; it ends at this offset of the chunk's bytes.
+// part is a run of lines of one scope, nil where the lines need no definitions; it ends at this offset of the chunk's bytes.
 type part struct {
 	scope *scope
 	end   int
@@ -31,7 +31,9 @@ func (c *chunk) endPart(s *scope, items int) {
 func (c *chunk) alone() int64 {
 	n := len(c.buf)
 	for _, p := range c.parts {
-		n += len(p.scope.line) + len(p.scope.resource.line)
+		if p.scope != nil {
+			n += p.scope.definitionBytes()
+		}
 	}
 	return int64(n)
 }

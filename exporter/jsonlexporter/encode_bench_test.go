@@ -66,10 +66,10 @@ func BenchmarkEncode(b *testing.B) {
 			b.ReportMetric(float64(size)/float64(spans), "B/span")
 		})
 	}
-	scopes := &scopeTable{members: identityMembers{run: true, rank: true, service: true}}
+	scopes := &compact{members: identityMembers{run: true, rank: true, service: true}}
 	run("lenscol", func() int {
 		c := newChunk()
-		c.addTraces(td, scopes)
+		addTraces(c, scopes, td)
 		n := len(c.buf)
 		c.release()
 		return n
@@ -97,11 +97,11 @@ func BenchmarkEncodeManyResources(b *testing.B) {
 		rs.Resource().Attributes().PutInt(semconv.DLRank, int64(i))
 		rs.Resource().Attributes().PutStr(semconv.ServiceInstanceID, fmt.Sprintf("llama-70b-0042-rank%d", i))
 	}
-	scopes := &scopeTable{members: identityMembers{run: true, rank: true, service: true}}
+	scopes := &compact{members: identityMembers{run: true, rank: true, service: true}}
 	b.ReportAllocs()
 	for b.Loop() {
 		c := newChunk()
-		c.addTraces(td, scopes)
+		addTraces(c, scopes, td)
 		c.release()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/(float64(b.N)*512), "ns/span")

@@ -39,11 +39,17 @@ func golden(t *testing.T, name string, got []byte) {
 
 func allIdentity() identityMembers { return identityMembers{run: true, rank: true, service: true} }
 
+func addTraces(c *chunk, l layout, td ptrace.Traces) {
+	for _, rs := range td.ResourceSpans().All() {
+		l.addSpans(c, rs)
+	}
+}
+
 // lines is what a file would hold: each part's definitions where they are new, then its records.
-func lines(t *testing.T, inline bool, encode func(*chunk, *scopeTable)) []byte {
+func lines(t *testing.T, inline bool, encode func(*chunk, layout)) []byte {
 	t.Helper()
 	c := newChunk()
-	encode(c, &scopeTable{inline: inline, members: allIdentity()})
+	encode(c, &compact{inline: inline, members: allIdentity()})
 	w := &writer{file: activeFile{generation: 1}}
 	start := 0
 	for _, p := range c.parts {
@@ -246,12 +252,12 @@ func TestLines(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		inline bool
-		encode func(*chunk, *scopeTable)
+		encode func(*chunk, layout)
 	}{
-		{"traces.jsonl", false, func(c *chunk, s *scopeTable) { c.addTraces(fullTraces(), s) }},
-		{"traces-inline.jsonl", true, func(c *chunk, s *scopeTable) { c.addTraces(fullTraces(), s) }},
-		{"metrics.jsonl", false, func(c *chunk, s *scopeTable) { c.addMetrics(fullMetrics(), s) }},
-		{"logs.jsonl", false, func(c *chunk, s *scopeTable) { c.addLogs(fullLogs(), s) }},
+		{"traces.jsonl", false, func(c *chunk, l layout) { addTraces(c, l, fullTraces()) }},
+		{"traces-inline.jsonl", true, func(c *chunk, l layout) { addTraces(c, l, fullTraces()) }},
+		{"metrics.jsonl", false, func(c *chunk, l layout) { l.addMetrics(c, fullMetrics().ResourceMetrics().At(0)) }},
+		{"logs.jsonl", false, func(c *chunk, l layout) { l.addLogs(c, fullLogs().ResourceLogs().At(0)) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) { golden(t, tt.name, lines(t, tt.inline, tt.encode)) })
 	}
@@ -426,7 +432,7 @@ func FuzzDouble(f *testing.F) {
 
 // TestScopeTableIsBounded sends ever new resources.
 func TestScopeTableIsBounded(t *testing.T) {
-	scopes := &scopeTable{members: allIdentity()}
+	scopes := &compact{members: allIdentity()}
 	td := numbered(0, 0, 1)
 	res := td.ResourceSpans().At(0).Resource().Attributes()
 	var first *scope
@@ -434,7 +440,7 @@ func TestScopeTableIsBounded(t *testing.T) {
 	for i := range 300 {
 		res.PutStr("filler", strings.Repeat("x", 100<<10)+strconv.Itoa(i))
 		c := newChunk()
-		c.addTraces(td, scopes)
+		addTraces(c, scopes, td)
 		require.LessOrEqual(t, scopes.bytes, maxTableBytes)
 		line := string(c.parts[0].scope.line)
 		require.False(t, seen[line], "an id was given twice")
@@ -452,10 +458,10 @@ func TestEncodeAllocatesNothingOnceWarm(t *testing.T) {
 		t.Skip("the race detector allocates, and its sync.Pool drops at random")
 	}
 	td := benchTraces()
-	scopes := &scopeTable{members: allIdentity()}
+	scopes := &compact{members: allIdentity()}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		c := newChunk()
-		c.addTraces(td, scopes)
+		addTraces(c, scopes, td)
 		c.release()
 	}))
 }

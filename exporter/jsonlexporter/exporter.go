@@ -44,25 +44,37 @@ func newJSONLExporter(set exporter.Settings, cfg *Config, signal string) (*jsonl
 }
 
 func (e *jsonlExporter) pushTraces(ctx context.Context, td ptrace.Traces) error {
-	return e.push(ctx, func(c *chunk, scopes *scopeTable) { c.addTraces(td, scopes) })
+	return e.push(ctx, func(c *chunk, l layout) {
+		for _, rs := range td.ResourceSpans().All() {
+			l.addSpans(c, rs)
+		}
+	})
 }
 
 func (e *jsonlExporter) pushMetrics(ctx context.Context, md pmetric.Metrics) error {
-	return e.push(ctx, func(c *chunk, scopes *scopeTable) { c.addMetrics(md, scopes) })
+	return e.push(ctx, func(c *chunk, l layout) {
+		for _, rm := range md.ResourceMetrics().All() {
+			l.addMetrics(c, rm)
+		}
+	})
 }
 
 func (e *jsonlExporter) pushLogs(ctx context.Context, ld plog.Logs) error {
-	return e.push(ctx, func(c *chunk, scopes *scopeTable) { c.addLogs(ld, scopes) })
+	return e.push(ctx, func(c *chunk, l layout) {
+		for _, rl := range ld.ResourceLogs().All() {
+			l.addLogs(c, rl)
+		}
+	})
 }
 
 // push returns when the request's lines are written. Every error of it is retryable: none lies in the data.
-func (e *jsonlExporter) push(ctx context.Context, encode func(*chunk, *scopeTable)) error {
+func (e *jsonlExporter) push(ctx context.Context, encode func(*chunk, layout)) error {
 	w := e.writer.Load()
 	if w == nil {
 		return errClosed
 	}
 	c := newChunk()
-	encode(c, &w.scopes)
+	encode(c, w.layout)
 	if c.faults.any() {
 		e.noteFaults(ctx, c)
 	}

@@ -42,7 +42,7 @@ func acquireWriter(e *jsonlExporter, set writerSettings, host component.Host) (*
 		s = &sharedWriter{key: key, listeners: map[*jsonlExporter]component.Host{}}
 		set.status = s.report
 		var err error
-		if s.writer, err = startWriter(set, e.cfg.Resource == ResourceInline, e.cfg.members()); err != nil {
+		if s.writer, err = startWriter(set, e.cfg.newLayout()); err != nil {
 			return nil, err
 		}
 		writers[key] = s

@@ -21,7 +21,7 @@ var errClosed = errors.New("the file is closed: the exporter is shutting down")
 // requests come at once, the fewer writes they cost, and a lone request never waits.
 type writer struct {
 	settings writerSettings
-	scopes   scopeTable
+	layout   layout
 	lock     *fileLock
 
 	mu      sync.Mutex
@@ -61,7 +61,7 @@ type writerSettings struct {
 }
 
 // startWriter locks and opens the path and starts the goroutine that writes to it.
-func startWriter(set writerSettings, inline bool, members identityMembers) (*writer, error) {
+func startWriter(set writerSettings, l layout) (*writer, error) {
 	lock, err := lockFile(set.path)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func startWriter(set writerSettings, inline bool, members identityMembers) (*wri
 	}
 	w := &writer{
 		settings: set,
-		scopes:   scopeTable{inline: inline, members: members},
+		layout:   l,
 		lock:     lock,
 		wake:     make(chan struct{}, 1),
 		stopped:  make(chan struct{}),
@@ -253,16 +253,16 @@ func (w *writer) empty() bool { return w.file.size+int64(len(w.out)) == 0 }
 
 // definitionBytes is how long the lines are that a scope needs and the file lacks.
 func (w *writer) definitionBytes(s *scope) int {
-	if s.line == nil || s.definedIn == w.file.generation {
+	if s == nil || s.definedIn == w.file.generation {
 		return 0
 	}
-	return len(s.line) + len(s.resource.line)
+	return s.definitionBytes()
 }
 
 // define puts a scope's line, and its resource's, before their first use in the file.
 func (w *writer) define(s *scope) {
 	generation := w.file.generation
-	if s.line == nil || s.definedIn == generation {
+	if s == nil || s.line == nil || s.definedIn == generation {
 		return
 	}
 	if s.resource.definedIn != generation {

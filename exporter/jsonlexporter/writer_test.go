@@ -32,7 +32,7 @@ func testWriter(t *testing.T, folder string, change func(*writerSettings)) *writ
 	if change != nil {
 		change(&set)
 	}
-	w, err := startWriter(set, false, allIdentity())
+	w, err := startWriter(set, &compact{members: allIdentity()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.close(context.Background())) })
 	return w
@@ -40,7 +40,7 @@ func testWriter(t *testing.T, folder string, change func(*writerSettings)) *writ
 
 func send(ctx context.Context, w *writer, td ptrace.Traces) error {
 	c := newChunk()
-	c.addTraces(td, &w.scopes)
+	addTraces(c, w.layout, td)
 	return w.commit(ctx, c)
 }
 
@@ -407,7 +407,7 @@ func BenchmarkCommit(b *testing.B) {
 			cfg.Rotation.MaxBackups = 1
 			set := writerSettings{path: filepath.Join(b.TempDir(), "traces.jsonl"), sync: SyncNone, rotation: cfg.Rotation, fileMode: 0o640,
 				logger: zap.NewNop(), now: time.Now, status: func(error) {}, replaced: func() {}, cutTorn: func(int64) {}}
-			w, err := startWriter(set, false, allIdentity())
+			w, err := startWriter(set, &compact{members: allIdentity()})
 			require.NoError(b, err)
 			td := benchTraces()
 			b.SetParallelism(senders)

@@ -9,23 +9,21 @@ import (
 )
 
 // addLogs encodes one line a log record.
-func (c *chunk) addLogs(ld plog.Logs, scopes *scopeTable) {
-	for _, rl := range ld.ResourceLogs().All() {
-		var resource *resource
-		for _, sl := range rl.ScopeLogs().All() {
-			records := sl.LogRecords()
-			if records.Len() == 0 {
-				continue
-			}
-			if resource == nil {
-				resource = scopes.resource(&c.encoder, rl.Resource(), rl.SchemaUrl())
-			}
-			scope := scopes.scope(&c.encoder, resource, sl.Scope(), sl.SchemaUrl())
-			for i := range records.Len() {
-				c.buf = append(c.appendRecord(c.buf, records.At(i)), scope.suffix...)
-			}
-			c.endPart(scope, records.Len())
+func (l *compact) addLogs(c *chunk, rl plog.ResourceLogs) {
+	var resource *resource
+	for _, sl := range rl.ScopeLogs().All() {
+		records := sl.LogRecords()
+		if records.Len() == 0 {
+			continue
 		}
+		if resource == nil {
+			resource = l.resource(&c.encoder, rl.Resource(), rl.SchemaUrl())
+		}
+		scope := l.scope(&c.encoder, resource, sl.Scope(), sl.SchemaUrl())
+		for i := range records.Len() {
+			c.buf = append(c.appendRecord(c.buf, records.At(i)), scope.suffix...)
+		}
+		c.endPart(scope, records.Len())
 	}
 }
 

@@ -14,23 +14,21 @@ import (
 var temporalities = []string{"", "delta", "cumulative"}
 
 // addMetrics encodes one line a data point: the metric's head, the point, the metric's metadata.
-func (c *chunk) addMetrics(md pmetric.Metrics, scopes *scopeTable) {
-	for _, rm := range md.ResourceMetrics().All() {
-		var resource *resource
-		for _, sm := range rm.ScopeMetrics().All() {
-			points := countPoints(sm.Metrics())
-			if points == 0 {
-				continue
-			}
-			if resource == nil {
-				resource = scopes.resource(&c.encoder, rm.Resource(), rm.SchemaUrl())
-			}
-			scope := scopes.scope(&c.encoder, resource, sm.Scope(), sm.SchemaUrl())
-			for i := range sm.Metrics().Len() {
-				c.addMetric(sm.Metrics().At(i), scope)
-			}
-			c.endPart(scope, points)
+func (l *compact) addMetrics(c *chunk, rm pmetric.ResourceMetrics) {
+	var resource *resource
+	for _, sm := range rm.ScopeMetrics().All() {
+		points := countPoints(sm.Metrics())
+		if points == 0 {
+			continue
 		}
+		if resource == nil {
+			resource = l.resource(&c.encoder, rm.Resource(), rm.SchemaUrl())
+		}
+		scope := l.scope(&c.encoder, resource, sm.Scope(), sm.SchemaUrl())
+		for i := range sm.Metrics().Len() {
+			c.addMetric(sm.Metrics().At(i), scope)
+		}
+		c.endPart(scope, points)
 	}
 }
 

@@ -13,12 +13,13 @@ import (
 	"github.com/lenscol/lenscol/internal/identity"
 )
 
-// scopeTable gives every resource and scope that a file's records name an id, and keeps the bytes that depend on them
-// alone, so that a resource is encoded once a file and a line costs no more than its own members.
+// compact is the layout of one line a span, point and record (docs/format.md). It gives every resource and scope that a
+// file's records name an id, and keeps the bytes that depend on them alone, so that a resource is encoded once a file and a
+// line costs no more than its own members.
 //
 // Ids grow as long as the process lives and are never given twice, so requests are encoded side by side without
 // knowing into which file they will go: the writer puts the definitions that a file lacks before the lines that need them.
-type scopeTable struct {
+type compact struct {
 	inline  bool            // write resource and scope into each line instead of their id
 	members identityMembers // which of run, rank, service each line names
 
@@ -51,56 +52,59 @@ type scope struct {
 	definedIn uint64 // as the resource's
 }
 
+// definitionBytes is how long the lines are that stand before the scope's first record in a file.
+func (s *scope) definitionBytes() int { return len(s.line) + len(s.resource.line) }
+
 type identityMembers struct{ run, rank, service bool }
 
 // resource returns the entry of a resource, a new one where it was not seen before.
-func (t *scopeTable) resource(e *encoder, res pcommon.Resource, schemaURL string) *resource {
+func (l *compact) resource(e *encoder, res pcommon.Resource, schemaURL string) *resource {
 	key := e.resourceMembers(e.scratch[:0], res, schemaURL)
 	e.scratch = key
 
-	t.mu.RLock()
-	r := t.resources[string(key)]
-	t.mu.RUnlock()
+	l.mu.RLock()
+	r := l.resources[string(key)]
+	l.mu.RUnlock()
 	if r != nil {
 		return r
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r = t.resources[string(key)]; r != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r = l.resources[string(key)]; r != nil {
 		return r
 	}
-	t.lastResource++
-	r = &resource{id: t.lastResource, identity: e.identity(res.Attributes(), t.members)}
-	if t.inline {
+	l.lastResource++
+	r = &resource{id: l.lastResource, identity: e.identity(res.Attributes(), l.members)}
+	if l.inline {
 		r.object = object(key)
 	} else {
 		r.line = definition("resource", r.id, nil, key)
 	}
-	t.grow(len(key) + len(r.line) + len(r.object) + len(r.identity))
-	t.resources[string(key)] = r
+	l.grow(len(key) + len(r.line) + len(r.object) + len(r.identity))
+	l.resources[string(key)] = r
 	return r
 }
 
 // scope returns the entry of a resource's scope, a new one where it was not seen before.
-func (t *scopeTable) scope(e *encoder, r *resource, is pcommon.InstrumentationScope, schemaURL string) *scope {
+func (l *compact) scope(e *encoder, r *resource, is pcommon.InstrumentationScope, schemaURL string) *scope {
 	key := strconv.AppendUint(e.scratch[:0], r.id, 10)
 	own := len(key)
 	key = e.scopeMembers(key, is, schemaURL)
 	e.scratch = key
 
-	t.mu.RLock()
-	s := t.scopes[string(key)]
-	t.mu.RUnlock()
+	l.mu.RLock()
+	s := l.scopes[string(key)]
+	l.mu.RUnlock()
 	if s != nil {
 		return s
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s = t.scopes[string(key)]; s != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s = l.scopes[string(key)]; s != nil {
 		return s
 	}
 	s = &scope{resource: r, suffix: append([]byte(nil), r.identity...)}
-	if t.inline {
+	if l.inline {
 		if len(r.object) > 0 {
 			s.suffix = append(append(s.suffix, `,"resource":`...), r.object...)
 		}
@@ -108,20 +112,20 @@ func (t *scopeTable) scope(e *encoder, r *resource, is pcommon.InstrumentationSc
 			s.suffix = append(append(s.suffix, `,"scope":`...), o...)
 		}
 	} else {
-		t.lastScope++
-		s.suffix = strconv.AppendUint(append(s.suffix, `,"scope":`...), t.lastScope, 10)
-		s.line = definition("scope", t.lastScope, strconv.AppendUint([]byte(`,"resource":`), r.id, 10), key[own:])
+		l.lastScope++
+		s.suffix = strconv.AppendUint(append(s.suffix, `,"scope":`...), l.lastScope, 10)
+		s.line = definition("scope", l.lastScope, strconv.AppendUint([]byte(`,"resource":`), r.id, 10), key[own:])
 	}
 	s.suffix = append(s.suffix, '}', '\n')
-	t.grow(len(key) + len(s.line) + len(s.suffix))
-	t.scopes[string(key)] = s
+	l.grow(len(key) + len(s.line) + len(s.suffix))
+	l.scopes[string(key)] = s
 	return s
 }
 
 // grow makes room for n more bytes. What was given out before stays valid: entries are only forgotten, not reused.
-func (t *scopeTable) grow(n int) {
-	if t.bytes += n; t.bytes > maxTableBytes || t.resources == nil {
-		t.resources, t.scopes, t.bytes = map[string]*resource{}, map[string]*scope{}, n
+func (l *compact) grow(n int) {
+	if l.bytes += n; l.bytes > maxTableBytes || l.resources == nil {
+		l.resources, l.scopes, l.bytes = map[string]*resource{}, map[string]*scope{}, n
 	}
 }
 

@@ -15,24 +15,22 @@ var (
 	statusCodes = []string{"", "OK", "ERROR"}
 )
 
-// addTraces encodes one line a span.
-func (c *chunk) addTraces(td ptrace.Traces, scopes *scopeTable) {
-	for _, rs := range td.ResourceSpans().All() {
-		var resource *resource
-		for _, ss := range rs.ScopeSpans().All() {
-			spans := ss.Spans()
-			if spans.Len() == 0 {
-				continue
-			}
-			if resource == nil {
-				resource = scopes.resource(&c.encoder, rs.Resource(), rs.SchemaUrl())
-			}
-			scope := scopes.scope(&c.encoder, resource, ss.Scope(), ss.SchemaUrl())
-			for i := range spans.Len() {
-				c.buf = append(c.appendSpan(c.buf, spans.At(i)), scope.suffix...)
-			}
-			c.endPart(scope, spans.Len())
+// addSpans encodes one line a span.
+func (l *compact) addSpans(c *chunk, rs ptrace.ResourceSpans) {
+	var resource *resource
+	for _, ss := range rs.ScopeSpans().All() {
+		spans := ss.Spans()
+		if spans.Len() == 0 {
+			continue
 		}
+		if resource == nil {
+			resource = l.resource(&c.encoder, rs.Resource(), rs.SchemaUrl())
+		}
+		scope := l.scope(&c.encoder, resource, ss.Scope(), ss.SchemaUrl())
+		for i := range spans.Len() {
+			c.buf = append(c.appendSpan(c.buf, spans.At(i)), scope.suffix...)
+		}
+		c.endPart(scope, spans.Len())
 	}
 }
 
