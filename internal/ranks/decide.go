@@ -139,7 +139,7 @@ func (r *rules) find(signal Signal, attrs pcommon.Map) uint16 {
 		service = identity.Service(attrs)
 	}
 	for _, o := range r.overrides {
-		if (o.run == "" || matches(o.run, run)) && (o.service == "" || matches(o.service, service)) {
+		if (o.run == "" || Matches(o.run, run)) && (o.service == "" || Matches(o.service, service)) {
 			return o.rule
 		}
 	}
@@ -192,7 +192,7 @@ func (d *Decider) PicksRecords() bool { return d.keepErrors }
 // PicksSpan reports whether a span passes from any rank, and why. A name that matches counts before the status.
 func PicksSpan[T text](d *Decider, name T, status ptrace.StatusCode) (Reason, bool) {
 	for _, glob := range d.keepNames {
-		if matches(glob, name) {
+		if Matches(glob, name) {
 			return ByName, true
 		}
 	}

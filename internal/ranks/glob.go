@@ -5,9 +5,9 @@ package ranks // import "github.com/lenscol/lenscol/internal/ranks"
 
 type text interface{ ~string | ~[]byte }
 
-// matches reports whether glob matches all of name: * is any text, / included, ? is one byte. It goes back to the last
+// Matches reports whether glob matches all of name: * is any text, / included, ? is one byte. It goes back to the last
 // star only, so it takes at most len(glob)·len(name) steps.
-func matches[T text](glob string, name T) bool {
+func Matches[T text](glob string, name T) bool {
 	g, n := 0, 0
 	star, from := -1, 0
 	for n < len(name) {

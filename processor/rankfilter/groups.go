@@ -1,0 +1,220 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rankfilter // import "github.com/lenscol/lenscol/processor/rankfilter"
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lenscol/lenscol/internal/ranks"
+)
+
+// project is one set of span groups and presets, as NeMo Lens and its users have them. Of a preset that several
+// projects know, each takes its own; `all` is every group of every project.
+type project struct {
+	groups  string
+	presets map[string]string
+}
+
+var projects = map[string]project{
+	// Megatron-LM of August 2026, and the groups of NeMo Lens 0.1 and 0.2 themselves.
+	"lens": {
+		groups: "job checkpoint evaluate model_init load_checkpoint step forward_backward optimizer microbatch layer communication activation_offload data_loading first_iteration trace_region inference",
+		presets: map[string]string{
+			"default":   "job checkpoint evaluate first_iteration inference",
+			"per_step":  "job checkpoint evaluate model_init load_checkpoint step forward_backward optimizer communication data_loading first_iteration inference",
+			"profiling": "job checkpoint evaluate model_init load_checkpoint step forward_backward optimizer microbatch layer communication activation_offload data_loading first_iteration trace_region inference",
+		},
+	},
+	// Megatron-LM since, by namespace.
+	"megatron": {
+		groups: "megatron.job megatron.train megatron.ckpt megatron.eval megatron.inference megatron.detail",
+		presets: map[string]string{
+			"default":   "megatron.job megatron.ckpt megatron.eval megatron.inference",
+			"per_step":  "megatron.job megatron.ckpt megatron.eval megatron.inference megatron.train",
+			"profiling": "megatron.job megatron.train megatron.ckpt megatron.eval megatron.inference megatron.detail",
+		},
+	},
+	"nemo_rl": {
+		groups: "job checkpoint evaluate model_init step setup rollout generation logprob reward advantage policy_update reference_policy data_processing data_plane per_prompt efficiency",
+		presets: map[string]string{
+			"default":  "job checkpoint evaluate model_init setup",
+			"per_step": "job checkpoint evaluate model_init setup step rollout generation logprob reward advantage policy_update reference_policy data_processing data_plane efficiency",
+		},
+	},
+	"nemo_gym": {
+		groups: "job server http_client rollout verify agent model_call sandbox startup",
+		presets: map[string]string{
+			"default":     "job startup server http_client rollout",
+			"per_rollout": "server http_client rollout verify agent model_call",
+		},
+	},
+	"nvrx": {
+		groups: "nvrx.job nvrx.ft nvrx.ckpt nvrx.ckpt.phases",
+		presets: map[string]string{
+			"default":   "nvrx.job nvrx.ft nvrx.ckpt",
+			"per_step":  "nvrx.job nvrx.ft nvrx.ckpt nvrx.ckpt.phases",
+			"profiling": "nvrx.job nvrx.ft nvrx.ckpt nvrx.ckpt.phases",
+		},
+	},
+}
+
+const presetAll = "all"
+
+// spanNames says which groups a span belongs to by its name, as project:group. Names without a star come first, then the
+// first line that matches. A preset is about the first group of a line, the one that the sender of that name knows; a
+// group in the list is about all of them, so that it holds for a fleet that sends both generations of names.
+var spanNames = []struct{ globs, groups string }{
+	{"pre_startup|megatron.startup", "lens:job megatron:megatron.job"},
+	{"megatron.startup.model_init", "lens:model_init megatron:megatron.job"},
+	{"megatron.startup.dataloader", "lens:data_loading megatron:megatron.job"},
+	{"megatron.startup.*", "lens:job megatron:megatron.job"},
+	{"megatron.train", "lens:job megatron:megatron.job"},
+	{"megatron.train.iteration.forward_backward", "lens:forward_backward megatron:megatron.train"},
+	{"megatron.train.iteration.optimizer", "lens:optimizer megatron:megatron.train"},
+	{"megatron.train.first_iteration", "lens:first_iteration megatron:megatron.train"},
+	{"megatron.train.sniff_test|megatron.train.cuda_graph_capture", "lens:job megatron:megatron.job"},
+	{"megatron.train.*|megatron.train_step", "lens:step megatron:megatron.train"},
+	{"megatron.checkpoint.load|megatron.checkpoint.load.*", "lens:load_checkpoint megatron:megatron.ckpt"},
+	{"megatron.checkpoint.timers_log", "lens:step megatron:megatron.ckpt"},
+	{"megatron.checkpoint.*", "lens:checkpoint megatron:megatron.ckpt"},
+	{"megatron.evaluate|megatron.evaluate.*", "lens:evaluate megatron:megatron.eval"},
+	{"megatron.microbatch.*", "lens:microbatch megatron:megatron.detail"},
+	{"megatron.layer.*", "lens:layer megatron:megatron.detail"},
+	{"megatron.p2p.*|megatron.grad_sync.*", "lens:communication megatron:megatron.detail"},
+
+	{"nv.dl.training.startup", "megatron:megatron.job lens:job"},
+	{"nv.dl.training.startup.model_init", "megatron:megatron.job lens:model_init"},
+	{"nv.dl.training.startup.dataloader", "megatron:megatron.job lens:data_loading"},
+	{"nv.dl.training.startup.*", "megatron:megatron.job lens:job"},
+	{"nv.dl.training.iter_block|nv.dl.training.loop_pass", "megatron:megatron.job lens:job"},
+	{"nv.dl.training.iteration.forward_backward", "megatron:megatron.train lens:forward_backward"},
+	{"nv.dl.training.iteration.optimizer_step", "megatron:megatron.train lens:optimizer"},
+	{"nv.dl.training.first_iteration", "megatron:megatron.train lens:first_iteration"},
+	{"nv.dl.training.sniff_test|nv.dl.training.cuda_graph_capture", "megatron:megatron.job lens:job"},
+	{"nv.dl.training.iteration|nv.mlm.train.*", "megatron:megatron.train lens:step"},
+	{"nv.dl.training.checkpoint.load|nv.dl.training.checkpoint.load.*", "megatron:megatron.ckpt lens:load_checkpoint"},
+	{"nv.mlm.checkpoint.timers_log", "megatron:megatron.ckpt lens:step"},
+	{"nv.dl.training.checkpoint.*|nv.mlm.checkpoint.*", "megatron:megatron.ckpt lens:checkpoint"},
+	{"nv.dl.training.evaluate|nv.dl.training.evaluate.*", "megatron:megatron.eval lens:evaluate"},
+	{"nv.mcore.microbatch.*", "megatron:megatron.detail lens:microbatch"},
+	{"nv.mcore.layer.*", "megatron:megatron.detail lens:layer"},
+	{"nv.mcore.p2p.*|nv.mcore.grad_sync.*", "megatron:megatron.detail lens:communication"},
+	{"nv.mcore.*", "megatron:megatron.detail"},
+
+	{"rl.startup|rl.setup.*|rl.init.total", "nemo_rl:setup"},
+	{"rl.data_plane.*", "nemo_rl:data_plane"},
+	{"rl.vllm.generate|rl.vllm.generate_text|rl.*.generation", "nemo_rl:generation"},
+	{"rl.*.load_model", "nemo_rl:model_init"},
+	{"rl.idle.*", "nemo_rl:efficiency"},
+	{"rl.*.job", "nemo_rl:job"},
+	{"rl.*.step", "nemo_rl:step"},
+	{"rl.*.data_processing", "nemo_rl:data_processing"},
+	{"rl.*.collect_rollouts", "nemo_rl:rollout"},
+	{"rl.*.reward_calculation|rl.*.compute_rewards", "nemo_rl:reward"},
+	{"rl.*.policy_and_reference_logprobs|rl.*.teacher_logprob_inference|rl.*.compute_logprobs|rl.*.logprob_inference_prep", "nemo_rl:logprob"},
+	{"rl.*.advantage_calculation|rl.*.compute_advantages", "nemo_rl:advantage"},
+	{"rl.*.policy_training|rl.*.value_training|rl.*.policy_update|rl.*.policy_optimizer_step", "nemo_rl:policy_update"},
+	{"rl.*.checkpointing|rl.*.save_checkpoint", "nemo_rl:checkpoint"},
+	{"rl.*.evaluate", "nemo_rl:evaluate"},
+	{"rl.*.generate_and_push", "nemo_rl:per_prompt"},
+
+	{"gym.job", "nemo_gym:job"},
+	{"gym.rollout", "nemo_gym:rollout"},
+	{"gym.verify", "nemo_gym:verify"},
+	{"gym.agent.*", "nemo_gym:agent"},
+	{"gym.model.*", "nemo_gym:model_call"},
+	{"gym.sandbox.*", "nemo_gym:sandbox"},
+	{"gym.startup|gym.startup.*|gym.server.startup|gym.server.startup.*", "nemo_gym:startup"},
+	{"HTTP POST|HTTP GET", "nemo_gym:http_client"},
+	{"POST /*|GET /*", "nemo_gym:server"},
+
+	{"nv.nvrx.ftl.python.*", "nvrx:nvrx.job"},
+	{"nv.nvrx.ftl.*|nvrx.restart.*", "nvrx:nvrx.ft"},
+	{"nv.nvrx.ckpt.save|nv.nvrx.checkpoint.save|nvrx.checkpoint.save", "nvrx:nvrx.ckpt"},
+	{"nv.nvrx.ckpt.save.*|nv.nvrx.checkpoint.save.*|nvrx.checkpoint.save.*", "nvrx:nvrx.ckpt.phases"},
+}
+
+// spanGroups knows for a span's name whether it goes on.
+type spanGroups struct {
+	names map[string]bool // of the lines without a star
+	globs []spanGlob      // of the others, in order
+}
+
+type spanGlob struct {
+	glob string
+	in   bool
+}
+
+// newSpanGroups reads a list of groups and presets, upper or lower case; nil stands for an empty one.
+func newSpanGroups(list string) (*spanGroups, error) {
+	if strings.TrimSpace(list) == "" {
+		return nil, nil
+	}
+	byPreset, byGroup := map[string]bool{}, map[string]bool{} // project:group
+	for entry := range strings.SplitSeq(list, ",") {
+		entry = strings.ToLower(strings.TrimSpace(entry))
+		found := false
+		for name, p := range projects {
+			groups := strings.Fields(p.groups)
+			ofPreset := strings.Fields(p.presets[entry])
+			if entry == presetAll {
+				ofPreset = groups
+			}
+			for _, group := range ofPreset {
+				byPreset[name+":"+group] = true
+				found = true
+			}
+			if slices.Contains(groups, entry) {
+				byGroup[name+":"+entry] = true
+				found = true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("span_groups: %q of %q is no span group or preset, must be one of %s", entry, list, strings.Join(groupNames(), ", "))
+		}
+	}
+	g := &spanGroups{names: map[string]bool{}}
+	for _, line := range spanNames {
+		groups := strings.Fields(line.groups)
+		in := byPreset[groups[0]] || slices.ContainsFunc(groups, func(group string) bool { return byGroup[group] })
+		for glob := range strings.SplitSeq(line.globs, "|") {
+			if strings.Contains(glob, "*") {
+				g.globs = append(g.globs, spanGlob{glob, in})
+			} else {
+				g.names[glob] = in
+			}
+		}
+	}
+	return g, nil
+}
+
+// has reports whether a span of that name goes on; unknown is true for a name of no group, which does.
+func (g *spanGroups) has(name string) (in, unknown bool) {
+	if in, ok := g.names[name]; ok {
+		return in, false
+	}
+	for _, line := range g.globs {
+		if ranks.Matches(line.glob, name) {
+			return line.in, false
+		}
+	}
+	return true, true
+}
+
+// groupNames lists all groups and presets, sorted.
+func groupNames() []string {
+	names := map[string]bool{presetAll: true}
+	for _, p := range projects {
+		for _, group := range strings.Fields(p.groups) {
+			names[group] = true
+		}
+		for preset := range p.presets {
+			names[preset] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}

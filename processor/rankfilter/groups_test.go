@@ -1,0 +1,87 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rankfilter
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSpanGroups(t *testing.T) {
+	tests := []struct {
+		list   string
+		in     []string
+		out    []string
+		others []string // of no known group
+	}{
+		{
+			list:   "default",
+			in:     []string{"megatron.train", "megatron.checkpoint.save", "megatron.evaluate.step", "nv.dl.training.checkpoint.save.write", "nv.dl.training.startup.model_init", "rl.grpo.job", "rl.setup.ray_init", "gym.rollout", "POST /run", "HTTP POST", "nv.nvrx.ftl.cycle", "nv.nvrx.ckpt.save"},
+			out:    []string{"megatron.train.iteration", "megatron.startup.model_init", "megatron.layer.mlp", "nv.dl.training.iteration", "rl.grpo.step", "rl.grpo.generation", "gym.model.responses", "nv.nvrx.ckpt.save.write"},
+			others: []string{"my.span", "", "gym"},
+		},
+		{
+			list: "per_step",
+			in:   []string{"megatron.train.iteration.forward_backward", "megatron.p2p.send_forward", "rl.sc.policy_optimizer_step", "nv.nvrx.ckpt.save.write", "nv.dl.training.iteration.optimizer_step"},
+			out:  []string{"megatron.layer.mlp", "megatron.microbatch.forward", "nv.mcore.layer.forward", "rl.sc.generate_and_push", "gym.job"},
+		},
+		{list: "all", in: []string{"megatron.layer.mlp", "rl.sc.generate_and_push", "gym.sandbox.exec", "nv.mcore.x"}, out: nil, others: []string{"x"}},
+		{list: " Step , MEGATRON.CKPT ", in: []string{"megatron.train.log", "nv.mlm.train.log", "rl.grpo.step", "nv.dl.training.checkpoint.save", "megatron.checkpoint.save"}, out: []string{"megatron.train", "gym.rollout"}},
+		{list: "per_rollout", in: []string{"gym.verify"}, out: []string{"gym.startup.server", "megatron.train"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.list, func(t *testing.T) {
+			g, err := newSpanGroups(tt.list)
+			require.NoError(t, err)
+			check := func(names []string, wantIn, wantUnknown bool) {
+				for _, name := range names {
+					in, unknown := g.has(name)
+					require.Equal(t, wantIn, in, name)
+					require.Equal(t, wantUnknown, unknown, name)
+				}
+			}
+			check(tt.in, true, false)
+			check(tt.out, false, false)
+			check(tt.others, true, true)
+		})
+	}
+}
+
+func TestSpanGroupsRefused(t *testing.T) {
+	for _, list := range []string{"steps", "default,,step", "default,nothing"} {
+		_, err := newSpanGroups(list)
+		require.ErrorContains(t, err, "span_groups: ")
+		require.ErrorContains(t, err, "per_rollout, per_step")
+		cfg := NewFactory().CreateDefaultConfig().(*Config)
+		cfg.SpanGroups = list
+		require.ErrorContains(t, cfg.Validate(), "span_groups: ")
+	}
+	none, err := newSpanGroups(" ")
+	require.NoError(t, err)
+	require.Nil(t, none)
+}
+
+// Every group that a name of the table belongs to, and that a preset holds, is one of its project.
+func TestSpanNamesBelongToKnownGroups(t *testing.T) {
+	known := map[string]bool{}
+	for name, p := range projects {
+		for _, group := range strings.Fields(p.groups) {
+			known[name+":"+group] = true
+		}
+	}
+	for _, line := range spanNames {
+		for _, group := range strings.Fields(line.groups) {
+			require.True(t, known[group], group)
+		}
+	}
+	for name, p := range projects {
+		for preset, groups := range p.presets {
+			for _, group := range strings.Fields(groups) {
+				require.True(t, known[name+":"+group], "%s of %s: %s", preset, name, group)
+			}
+		}
+	}
+}

@@ -1,0 +1,115 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rankfilter // import "github.com/lenscol/lenscol/processor/rankfilter"
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lenscol/lenscol/internal/ranks"
+)
+
+// fate is what becomes of one span, and why: the resource's decision, then the span's group, then what passes always.
+func (f *filter) fate(s ptrace.Span, d ranks.Decision) (keep, unknown bool, reason ranks.Reason) {
+	keep, reason = d.Keep, d.Reason
+	if keep && f.groups != nil {
+		var in bool
+		if in, unknown = f.groups.has(s.Name()); !in {
+			keep, reason = false, ranks.BySpanGroup
+		}
+	}
+	if !keep {
+		if why, ok := ranks.PicksSpan(f.decider, s.Name(), s.Status().Code()); ok {
+			return true, false, why
+		}
+	}
+	return keep, unknown, reason
+}
+
+// countSpans tallies the spans of a resource one by one; kept of n go on.
+func (f *filter) countSpans(ctx context.Context, rs ptrace.ResourceSpans, d ranks.Decision, tally *ranks.Tally) (kept, n int) {
+	unknown := int64(0)
+	for _, ss := range rs.ScopeSpans().All() {
+		for _, s := range ss.Spans().All() {
+			keep, unknownName, reason := f.fate(s, d)
+			if unknownName {
+				unknown++
+			}
+			n++
+			if keep {
+				kept++
+				tally.Kept(d, reason, 1)
+			} else {
+				tally.Dropped(d, reason, 1)
+			}
+		}
+	}
+	if unknown > 0 {
+		f.telemetry.ProcessorRankFilterUnknownSpanNames.Add(ctx, unknown)
+	}
+	return kept, n
+}
+
+// someSpans fills to with the spans of from that go on, and with the scopes that have any.
+func (f *filter) someSpans(from, to ptrace.ResourceSpans, d ranks.Decision) {
+	from.Resource().CopyTo(to.Resource())
+	to.SetSchemaUrl(from.SchemaUrl())
+	for _, ss := range from.ScopeSpans().All() {
+		var spans ptrace.SpanSlice
+		opened := false
+		for _, s := range ss.Spans().All() {
+			if keep, _, _ := f.fate(s, d); !keep {
+				continue
+			}
+			if !opened {
+				opened = true
+				scope := to.ScopeSpans().AppendEmpty()
+				ss.Scope().CopyTo(scope.Scope())
+				scope.SetSchemaUrl(ss.SchemaUrl())
+				spans = scope.Spans()
+			}
+			appendTo(spans, s)
+		}
+	}
+}
+
+// countRecords is countSpans for the log records of a dropped resource.
+func (f *filter) countRecords(rl plog.ResourceLogs, d ranks.Decision, tally *ranks.Tally) (kept, n int) {
+	for _, sl := range rl.ScopeLogs().All() {
+		for _, lr := range sl.LogRecords().All() {
+			n++
+			if f.decider.PicksRecord(lr.SeverityNumber()) {
+				kept++
+			}
+		}
+	}
+	tally.Kept(d, ranks.ByError, kept)
+	tally.Dropped(d, d.Reason, n-kept)
+	return kept, n
+}
+
+// someRecords is someSpans for log records.
+func (f *filter) someRecords(from, to plog.ResourceLogs, _ ranks.Decision) {
+	from.Resource().CopyTo(to.Resource())
+	to.SetSchemaUrl(from.SchemaUrl())
+	for _, sl := range from.ScopeLogs().All() {
+		var records plog.LogRecordSlice
+		opened := false
+		for _, lr := range sl.LogRecords().All() {
+			if !f.decider.PicksRecord(lr.SeverityNumber()) {
+				continue
+			}
+			if !opened {
+				opened = true
+				scope := to.ScopeLogs().AppendEmpty()
+				sl.Scope().CopyTo(scope.Scope())
+				scope.SetSchemaUrl(sl.SchemaUrl())
+				records = scope.LogRecords()
+			}
+			appendTo(records, lr)
+		}
+	}
+}
