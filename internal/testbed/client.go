@@ -74,7 +74,10 @@ func (c *Client) GRPC(ctx context.Context, signal string, message []byte, compre
 func (c *Client) HTTP(ctx context.Context, signal, contentType string, body []byte, compress bool) error {
 	if compress {
 		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
+		w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+		if err != nil {
+			return err
+		}
 		if _, err := w.Write(body); err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ type sender struct {
 var senders = []sender{
 	{signal: "traces", items: 3},
 	{signal: "traces", items: 200, text: 300, gzip: true},
-	{signal: "traces", http: true, items: 1, text: 500_000},
+	{signal: "traces", http: true, items: 1, text: 200_000},
 	{signal: "metrics", items: 50},
 	{signal: "metrics", http: true, gzip: true, items: 5},
 	{signal: "logs", http: true, items: 2},
@@ -123,7 +123,7 @@ func (l *load) request(s sender) (signal string, body []byte, numbers []int, err
 	return s.signal, body, numbers, err
 }
 
-var manyX = strings.Repeat("x", 500_000)
+var manyX = strings.Repeat("x", 200_000)
 
 // numbered is a request whose items have the attribute n, and one of a few resources and scopes, as first decides.
 func numbered(s sender, first int, numbers ...int) (oracle.Request, proto.Message) {

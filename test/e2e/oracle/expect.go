@@ -10,6 +10,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
@@ -389,17 +390,19 @@ func anyValue(v *commonpb.AnyValue, depth int) Value {
 	panic(fmt.Sprintf("the format has no rule for a value of type %T", v.GetValue()))
 }
 
-// keyValues is a JSON object, with the two ways out of what an object cannot say: repeated keys, and a key that looks
-// like one of the format's own marks. The values stand at depth.
+// keyValues is a JSON object, with the two ways out of what an object cannot say: keys that are repeated, or may be once
+// they are repaired, and a key that looks like one of the format's own marks. The values stand at depth.
 func keyValues(kvs []*commonpb.KeyValue, depth int) Value {
 	plain := Value{Kind: Map}
 	pairs := Value{Kind: List}
-	seen := map[string]bool{}
+	seen := map[string]bool{} // keys that are UTF-8; others may equal any when repaired
 	for _, kv := range kvs {
 		v := anyValue(kv.GetValue(), depth)
 		plain.Members = append(plain.Members, Member{kv.GetKey(), v})
 		pairs.List = append(pairs.List, Value{Kind: List, List: []Value{str(kv.GetKey()), v}})
-		seen[kv.GetKey()] = true
+		if utf8.ValidString(kv.GetKey()) {
+			seen[kv.GetKey()] = true
+		}
 	}
 	switch {
 	case len(seen) < len(kvs):

@@ -119,7 +119,7 @@ func TestOracleObjectsToDamage(t *testing.T) {
 		}
 	}
 	requireObjection("too many digits", 2, replaced(2, strings.Replace(lines[2], "0.3333333333333333", "0.33333333333333331", 1)))
-	requireObjection("resource redefined below its scope", 4, replaced(4, lines[12][:len(`{"type":"resource","id":`)]+"1}\n", lines[4]))
+	requireObjection("line end that is not escaped", 2, replaced(2, strings.Replace(lines[2], `\u2028`, "\u2028", 1)))
 	t.Logf("%d damaged files, all refused", mutants)
 }
 
@@ -211,6 +211,18 @@ func appendJSON(b []byte, v Value) []byte {
 	default:
 		return append(b, v.String()...)
 	}
+}
+
+func TestOracleBindsScopesWhereTheyStand(t *testing.T) {
+	lines, _ := handwritten(t)
+	redefined := slices.Concat(lines[:2], []string{`{"type":"resource","id":1}` + "\n"}, lines[2:10])
+	redefined = slices.Concat(redefined, lines[:1], lines[10:15])
+	require.NoError(t, judge(redefined, false, EveryField()[0]))
+}
+
+func TestOracleRepairsText(t *testing.T) {
+	require.Equal(t, "a\ufffd\ufffd\ufffdb", str("a\xff\xe2\x82b").Text)
+	require.Equal(t, `{"@pairs":[["a",1],["`+"\ufffd"+`",2]]}`, keyValues([]*commonpb.KeyValue{intKV("a", 1), intKV("\xff", 2)}, 1).String())
 }
 
 func TestOracleCutsDeepValues(t *testing.T) {

@@ -19,10 +19,8 @@ type Reader struct {
 	lines     int
 }
 
-type scopeLine struct {
-	scope, resource Value
-	resourceID      string
-}
+// scopeLine is bound to the resource that its id meant where the scope line stands.
+type scopeLine struct{ scope, resource Value }
 
 // Feed reads the next lines. An error names the line, counted from 1 over all pieces.
 func (r *Reader) Feed(piece []byte) ([]Item, error) {
@@ -44,6 +42,9 @@ func (r *Reader) line(line []byte) (item Item, isItem bool, err error) {
 	text, ok := bytes.CutSuffix(line, []byte("\n"))
 	if !ok {
 		return Item{}, false, errors.New("no newline at the end")
+	}
+	if bytes.ContainsAny(text, "\u0085\u2028\u2029") {
+		return Item{}, false, errors.New("a line end of Unicode that is not escaped")
 	}
 	v, err := Parse(text)
 	if err != nil {
@@ -97,7 +98,7 @@ func (r *Reader) scopeLine(members []Member) error {
 	if r.scopes == nil {
 		r.scopes = map[string]scopeLine{}
 	}
-	r.scopes[id] = scopeLine{rest, resource, resourceID}
+	r.scopes[id] = scopeLine{rest, resource}
 	return nil
 }
 
@@ -116,11 +117,6 @@ func (r *Reader) itemLine(v Value) (Item, error) {
 	scope, ok := r.scopes[id.Text]
 	if !ok {
 		return Item{}, fmt.Errorf("no scope line %s above", id.Text)
-	}
-	// The latest line of an id holds. So a resource that was defined anew below a scope that is still in use
-	// would change what the scope's items say.
-	if d := diff("resource", scope.resource, r.resources[scope.resourceID]); d != "" {
-		return Item{}, fmt.Errorf("resource %s changed below its scope %s: %s", scope.resourceID, id.Text, d)
 	}
 	item.Resource, item.Scope = scope.resource, scope.scope
 	return item, nil

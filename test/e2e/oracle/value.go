@@ -230,7 +230,15 @@ func brief(s string) string {
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:most], ""), len(s))
 }
 
-func str(s string) Value { return Value{Kind: Text, Text: s} }
+func str(s string) Value { return Value{Kind: Text, Text: repaired(s)} }
+
+// repaired is text with U+FFFD for each byte that is not UTF-8.
+func repaired(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
+}
 
 func boolean(b bool) Value { return Value{Kind: Bool, Text: strconv.FormatBool(b)} }
 
