@@ -74,8 +74,8 @@ test-ocb: ocb ## test that our components work in builds that are not ours
 ocb: ## build the stock collector that ocb makes of builder-config.yaml
 	@rm -rf build/ocb build/tmp && mkdir -p build/tmp
 	@{ cat builder-config.yaml; printf '\nreplaces:\n  - %s\n  - %s\n' \
-		"github.com/lenscol/lenscol => $(CURDIR)" \
-		"github.com/lenscol/lenscol/sdk => $(CURDIR)/sdk"; } > build/ocb.yaml
+		'github.com/lenscol/lenscol => "$(CURDIR)"' \
+		'github.com/lenscol/lenscol/sdk => "$(CURDIR)/sdk"'; } > build/ocb.yaml
 	@TMPDIR='$(CURDIR)/build/tmp' $(TOOL) builder --config build/ocb.yaml || \
 		{ echo "ocb stopped before it compiled: compile what it wrote"; \
 		cd build/ocb && go build -ldflags "-s -w" -o lenscol .; }

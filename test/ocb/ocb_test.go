@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,7 +54,8 @@ providers:
 			list, _ := config[section].([]any)
 			for _, entry := range entries.([]any) {
 				if line, ok := entry.(string); ok {
-					entry = strings.Replace(line, "/path/to/lenscol", root, 1)
+					module, path, _ := strings.Cut(line, " => ")
+					entry = module + " => " + strconv.Quote(strings.Replace(path, "/path/to/lenscol", root, 1))
 				}
 				if !slices.ContainsFunc(list, func(have any) bool { return fmt.Sprint(have) == fmt.Sprint(entry) }) {
 					list = append(list, entry)
