@@ -72,7 +72,7 @@ func TestFileMovedFromOutside(t *testing.T) {
 			files := newArchive(t, data)
 			l := &load{}
 			ctx, stop := context.WithCancel(t.Context())
-			wait := l.start(ctx, collector, keepOn)
+			wait := l.start(ctx, collector, testbed.Retryable)
 			for i := range 4 {
 				requireAnswers(t, l, 20)
 				for _, signal := range (exporters{}).Signals() {
@@ -106,7 +106,7 @@ func TestFileTruncatedFromOutside(t *testing.T) {
 	for range 3 {
 		l := &load{}
 		ctx, stop := context.WithCancel(t.Context())
-		wait := l.start(ctx, collector, keepOn)
+		wait := l.start(ctx, collector, testbed.Retryable)
 		requireAnswers(t, l, 20)
 		for _, signal := range (exporters{}).Signals() {
 			require.NoError(t, os.Truncate(filepath.Join(data, signal+".jsonl"), 0))

@@ -29,7 +29,7 @@ func TestReloadUnderLoad(t *testing.T) {
 			collector := testbed.Start(t, testbed.Options{Config: exporters{first}.yaml()})
 			l := &load{}
 			ctx, stop := context.WithCancel(t.Context())
-			wait := l.start(ctx, collector, keepOn)
+			wait := l.start(ctx, collector, testbed.Retryable)
 			var seconds []string
 			for i := range 5 {
 				requireAnswers(t, l, 20)
@@ -64,9 +64,6 @@ func TestReloadUnderLoad(t *testing.T) {
 		})
 	}
 }
-
-// keepOn is what a sender repeats a request for. A full queue is told as unavailable too.
-func keepOn(err error) bool { return testbed.Retryable(err) }
 
 // requireAnswers waits for n more acknowledged requests.
 func requireAnswers(t *testing.T, l *load, n int) {
