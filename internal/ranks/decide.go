@@ -23,7 +23,7 @@ const (
 	Traces Signal = iota
 	Metrics
 	Logs
-	signals
+	Signals // how many there are
 )
 
 // Reason is why items were kept or dropped. Its text is the value of the attribute `reason`.
@@ -67,7 +67,7 @@ type Decider struct {
 // rules are all strategies of a config.
 type rules struct {
 	all       []rule
-	bySignal  [signals]uint16
+	bySignal  [Signals]uint16
 	overrides []override
 	byRun     bool // an override names a run
 	byService bool // an override names a service
@@ -109,7 +109,7 @@ func newRules(c *Config) (rules, error) {
 		return uint16(len(r.all) - 1)
 	}
 	base := add("", c.Rule)
-	for signal, optional := range [signals]struct {
+	for signal, optional := range [Signals]struct {
 		path string
 		rule *configoptional.Optional[RuleConfig]
 	}{{"traces::", &c.Traces}, {"metrics::", &c.Metrics}, {"logs::", &c.Logs}} {

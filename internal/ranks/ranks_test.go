@@ -203,7 +203,7 @@ func TestMissingIsLoggedOnceAMinute(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	d := decider(t, "{}")
 	var counters Counters
-	for s := range signals {
+	for s := range Signals {
 		counters.Kept[s], counters.Dropped[s] = noop.Int64Counter{}, noop.Int64Counter{}
 	}
 	r := NewReporter(d, counters, zap.New(core))

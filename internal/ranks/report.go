@@ -15,7 +15,7 @@ import (
 
 // Counters are a component's instruments: kept and dropped items by signal, resources whose ranks disagree.
 type Counters struct {
-	Kept, Dropped [signals]metric.Int64Counter
+	Kept, Dropped [Signals]metric.Int64Counter
 	Disagreements metric.Int64Counter
 }
 

@@ -1,0 +1,292 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rankgate // import "github.com/lenscol/lenscol/extension/rankgate"
+
+import (
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lenscol/lenscol/internal/ranks"
+)
+
+// sifter takes the resources of ranks that do not export out of the bytes of a request.
+//
+// The rest stays as it is, byte for byte. A resource that goes is checked first, all of it, by the rules that pdata
+// decodes by: a request that the receiver would refuse must not become one that it accepts. What goes on is checked by
+// the receiver itself. A sifter is for one goroutine; its buffers are used again.
+type sifter struct {
+	decider   *ranks.Decider
+	decisions *cache
+	walker    walker
+
+	out      []byte  // what goes on of the request
+	resource []byte  // a resource that came in pieces
+	scopes   []scope // of the resource that is being judged
+	picked   []bool  // for each item of these: whether it passes from a dropped rank
+	part     []byte  // what goes on of a resource of which some does
+	inScope  []byte  // what goes on of a scope of that
+}
+
+// scope is a ScopeSpans, ScopeMetrics or ScopeLogs.
+type scope struct {
+	content []byte
+	old     bool // in the field that older senders use
+}
+
+// share is how much of a resource goes on.
+type share uint8
+
+const (
+	none share = iota
+	some
+	all
+)
+
+// maxKept is what a sifter keeps of its buffers for the next request.
+const maxKept = 8 << 20
+
+// trim lets buffers of an unusual size go. It reports whether the sifter is worth keeping.
+func (s *sifter) trim() bool {
+	s.scopes = s.scopes[:0]
+	return cap(s.out) <= maxKept && cap(s.resource) <= maxKept && cap(s.part) <= maxKept && cap(s.inScope) <= maxKept &&
+		cap(s.walker.stack) <= maxKept/16 && cap(s.picked) <= maxKept
+}
+
+// sift returns what goes on of a request and tallies its items. What it returns is the request itself where all goes on,
+// and else valid until the next call. It is false where the request cannot be decoded.
+func (s *sifter) sift(signal ranks.Signal, request []byte, tally *ranks.Tally) ([]byte, bool) {
+	s.out = s.out[:0]
+	from := 0 // where what goes on and is not in out yet begins
+	for pos := 0; pos < len(request); {
+		start := pos
+		field, wire, next, ok := readTag(request, pos)
+		if !ok {
+			return nil, false
+		}
+		if field != fieldResourceItems {
+			if pos, ok = skipField(request, next, wire); !ok {
+				return nil, false
+			}
+			continue
+		}
+		if wire != wireLen {
+			return nil, false
+		}
+		var content []byte
+		if content, pos, ok = readLen(request, next); !ok {
+			return nil, false
+		}
+		goes, ok := s.judge(signal, content, tally)
+		if !ok {
+			return nil, false
+		}
+		if goes == all {
+			continue
+		}
+		s.out = append(s.out, request[from:start]...)
+		from = pos
+		if goes == some {
+			s.out = appendField(s.out, fieldResourceItems, s.pick(signal, content))
+		}
+	}
+	if from == 0 {
+		return request, true
+	}
+	s.out = append(s.out, request[from:]...)
+	return s.out, true
+}
+
+// judge decides about a ResourceSpans, ResourceMetrics or ResourceLogs and tallies its items.
+func (s *sifter) judge(signal ranks.Signal, content []byte, tally *ranks.Tally) (share, bool) {
+	resource, ok := s.open(content)
+	if !ok {
+		return none, false
+	}
+	d, ok := s.decisions.decide(signal, resource)
+	if !ok {
+		return none, false
+	}
+	tally.Resource(d)
+
+	n := 0
+	for _, sc := range s.scopes {
+		items, ok := s.walker.walk(mScopeSpans+message(signal), sc.content, d.Keep)
+		if !ok {
+			return none, false
+		}
+		if s.counts(sc) {
+			n += items
+		}
+	}
+	if d.Keep {
+		tally.Kept(d, d.Reason, n)
+		return all, true
+	}
+	kept := 0
+	if signal == ranks.Traces && s.decider.PicksSpans() || signal == ranks.Logs && s.decider.PicksRecords() {
+		kept = s.tallyPicks(signal, d, tally)
+	}
+	tally.Dropped(d, d.Reason, n-kept)
+	switch {
+	case kept == 0:
+		return none, true
+	case kept == n:
+		return all, true
+	default:
+		return some, true
+	}
+}
+
+// open reads a ResourceSpans or its like: its scopes go to s.scopes, the bytes of its resource are returned.
+func (s *sifter) open(content []byte) (resource []byte, ok bool) {
+	s.scopes, s.resource = s.scopes[:0], s.resource[:0]
+	resources := 0
+	for pos := 0; pos < len(content); {
+		field, wire, next, ok := readTag(content, pos)
+		if !ok {
+			return nil, false
+		}
+		switch field {
+		case fieldResource, fieldScope, fieldSchemaURL, fieldScopeOfOldSender:
+		default:
+			if pos, ok = skipField(content, next, wire); !ok {
+				return nil, false
+			}
+			continue
+		}
+		if wire != wireLen {
+			return nil, false
+		}
+		var inner []byte
+		if inner, pos, ok = readLen(content, next); !ok {
+			return nil, false
+		}
+		switch field {
+		case fieldResource:
+			// A resource that comes in pieces is their sum, and each must be one.
+			if resources++; resources == 1 {
+				resource = inner
+				continue
+			}
+			if resources == 2 {
+				if _, ok := s.walker.walk(mResource, resource, false); !ok {
+					return nil, false
+				}
+				s.resource = append(s.resource, resource...)
+			}
+			if _, ok := s.walker.walk(mResource, inner, false); !ok {
+				return nil, false
+			}
+			s.resource = append(s.resource, inner...)
+			resource = s.resource
+		case fieldScope, fieldScopeOfOldSender:
+			s.scopes = append(s.scopes, scope{inner, field == fieldScopeOfOldSender})
+		}
+	}
+	return resource, true
+}
+
+// counts reports whether pdata reads that scope: those in the old field only where there is none in the new one.
+func (s *sifter) counts(sc scope) bool {
+	if !sc.old {
+		return true
+	}
+	for _, other := range s.scopes {
+		if !other.old {
+			return false
+		}
+	}
+	return true
+}
+
+// tallyPicks goes through the items of a dropped resource, one by one, and tallies those that pass nevertheless.
+func (s *sifter) tallyPicks(signal ranks.Signal, d ranks.Decision, tally *ranks.Tally) (kept int) {
+	s.picked = s.picked[:0]
+	for _, sc := range s.scopes {
+		if !s.counts(sc) {
+			continue
+		}
+		each(sc.content, func(field int32, _, content []byte) {
+			if field != fieldItem {
+				return
+			}
+			var reason ranks.Reason
+			var picked bool
+			if signal == ranks.Traces {
+				name, status := spanFacts(content)
+				reason, picked = ranks.PicksSpan(s.decider, name, status)
+			} else {
+				reason, picked = ranks.ByError, s.decider.PicksRecord(severity(content))
+			}
+			if picked {
+				kept++
+				tally.Kept(d, reason, 1)
+			}
+			s.picked = append(s.picked, picked)
+		})
+	}
+	return kept
+}
+
+// pick is the content of a resource with the items of s.picked alone, and with the scopes that have any.
+func (s *sifter) pick(signal ranks.Signal, content []byte) []byte {
+	s.part = s.part[:0]
+	next := 0 // in picked
+	at := 0   // in scopes
+	each(content, func(field int32, whole, inner []byte) {
+		if field != fieldScope && field != fieldScopeOfOldSender {
+			s.part = append(s.part, whole...)
+			return
+		}
+		sc := s.scopes[at]
+		at++
+		if !s.counts(sc) {
+			return // pdata would read it once the others are gone
+		}
+		s.inScope = s.inScope[:0]
+		any := false
+		each(inner, func(field int32, whole, _ []byte) {
+			if field == fieldItem {
+				next++
+				if !s.picked[next-1] {
+					return
+				}
+				any = true
+			}
+			s.inScope = append(s.inScope, whole...)
+		})
+		if any {
+			s.part = appendField(s.part, int(field), s.inScope)
+		}
+	})
+	return s.part
+}
+
+// spanFacts reads name and status of a span. Of a field that is there several times the last holds; a status is the sum
+// of its pieces.
+func spanFacts(span []byte) (name []byte, status ptrace.StatusCode) {
+	each(span, func(field int32, _, content []byte) {
+		switch field {
+		case fieldSpanName:
+			name = content
+		case fieldSpanStatus:
+			each(content, func(field int32, whole, _ []byte) {
+				if field == fieldStatusCode {
+					status = ptrace.StatusCode(varintAt(whole))
+				}
+			})
+		}
+	})
+	return name, status
+}
+
+// severity reads the severity of a log record.
+func severity(record []byte) (n plog.SeverityNumber) {
+	each(record, func(field int32, whole, _ []byte) {
+		if field == fieldLogSeverity {
+			n = plog.SeverityNumber(varintAt(whole))
+		}
+	})
+	return n
+}

@@ -1,0 +1,261 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rankgate // import "github.com/lenscol/lenscol/extension/rankgate"
+
+import "encoding/binary"
+
+// The readers of the protobuf wire format. They accept what pdata's accept and refuse what it refuses, with its
+// peculiarities: bits of a varint beyond 64 are lost, a tag's field number is cut to 32 bits, an unknown group must have
+// nothing but groups in it. Each reads buf from pos and returns the position behind what it read, or ok false.
+
+func readVarint(buf []byte, pos int) (num uint64, next int, ok bool) {
+	if pos < len(buf) && buf[pos] < 0x80 {
+		return uint64(buf[pos]), pos + 1, true
+	}
+	for shift := uint(0); shift < 64; shift += 7 {
+		if pos >= len(buf) {
+			return 0, 0, false
+		}
+		b := buf[pos]
+		pos++
+		num |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return num, pos, true
+		}
+	}
+	return 0, 0, false
+}
+
+func readTag(buf []byte, pos int) (field int32, wire int, next int, ok bool) {
+	tag, next, ok := readVarint(buf, pos)
+	field = int32(tag >> 3)
+	return field, int(tag & 7), next, ok && field > 0
+}
+
+// readLen reads a length and the content of that length.
+func readLen(buf []byte, pos int) (content []byte, next int, ok bool) {
+	num, pos, ok := readVarint(buf, pos)
+	if !ok || num > uint64(len(buf)-pos) {
+		return nil, 0, false
+	}
+	next = pos + int(num)
+	return buf[pos:next:next], next, true
+}
+
+// skipField skips the content of a field that nobody knows.
+func skipField(buf []byte, pos, wire int) (next int, ok bool) {
+	switch wire {
+	case wireVarint:
+		_, next, ok = readVarint(buf, pos)
+		return next, ok
+	case wireFixed64:
+		return pos + 8, pos+8 <= len(buf)
+	case wireLen:
+		_, next, ok = readLen(buf, pos)
+		return next, ok
+	case wireStartGroup:
+		return skipGroup(buf, pos)
+	case wireFixed32:
+		return pos + 4, pos+4 <= len(buf)
+	default:
+		return 0, false
+	}
+}
+
+// skipGroup skips a group whose start has been read. As pdata does, it takes the first field in a group that is not a
+// group itself for the end of it; the group's real end is then an error in the message around it. And a group must not
+// end with the buffer.
+func skipGroup(buf []byte, pos int) (next int, ok bool) {
+	for depth := 1; depth > 0; {
+		var wire int
+		if pos >= len(buf) {
+			return 0, false
+		}
+		if _, wire, pos, ok = readTag(buf, pos); !ok || pos >= len(buf) {
+			return 0, false
+		}
+		switch wire {
+		case wireStartGroup:
+			depth++
+		case wireEndGroup:
+			depth--
+		default:
+			return skipField(buf, pos, wire)
+		}
+	}
+	return pos, true
+}
+
+// walker checks that pdata decodes a message, and counts the items in it. It keeps its own stack: hostile nesting costs
+// at most some bytes of it for each byte of the request, and is gone with the request.
+type walker struct{ stack []frame }
+
+// frame is a message that is being read, while one within it is.
+type frame struct {
+	of  message
+	end int
+}
+
+// Items and what leads to them in a scope's bytes; a shallow walk enters nothing else.
+var (
+	isItem = [endMessages]bool{
+		mSpan: true, mLogRecord: true, mNumberPoint: true, mHistogramPoint: true, mExponentialHistogramPoint: true, mSummaryPoint: true,
+	}
+	isPath = [endMessages]bool{mMetric: true, mGauge: true, mSum: true, mHistogram: true, mExponentialHistogram: true, mSummary: true}
+)
+
+// walk reads a message. A shallow walk counts the same items and does not look into them: it is for what pdata decodes
+// and checks later.
+func (w *walker) walk(of message, buf []byte, shallow bool) (items int, ok bool) {
+	w.stack = w.stack[:0]
+	pos, end := 0, len(buf)
+	actions := &tables[of]
+	points := 0 // of the metric that is being read
+	for {
+		for pos == end {
+			top := len(w.stack) - 1
+			if top < 0 {
+				return items + points, true
+			}
+			of, end = w.stack[top].of, w.stack[top].end
+			actions = &tables[of]
+			w.stack = w.stack[:top]
+		}
+
+		// The tag: one byte mostly, two for the flags of a span.
+		index := uint(buf[pos])
+		pos++
+		if index >= 0x80 {
+			field, wire, next, ok := readTag(buf[:end], pos-1)
+			if !ok {
+				return 0, false
+			}
+			pos = next
+			index = uint(wire) // of field 0, which no message has
+			if field < tableFields {
+				index |= uint(field) << 3
+			} else {
+				if pos, ok = skipField(buf[:end], pos, wire); !ok {
+					return 0, false
+				}
+				continue
+			}
+		}
+
+		act := actions[index&(tableFields<<3-1)]
+		switch act {
+		case refuse, unassigned:
+			return 0, false
+		case fixed64:
+			if pos += 8; pos > end {
+				return 0, false
+			}
+			continue
+		case fixed32:
+			if pos += 4; pos > end {
+				return 0, false
+			}
+			continue
+		case varint:
+			if pos < end && buf[pos] < 0x80 {
+				pos++
+				continue
+			}
+			var ok bool
+			if _, pos, ok = readVarint(buf[:end], pos); !ok {
+				return 0, false
+			}
+			continue
+		case group:
+			var ok bool
+			if pos, ok = skipGroup(buf[:end], pos); !ok {
+				return 0, false
+			}
+			continue
+		}
+
+		// All others have a length.
+		var size int
+		if pos < end && buf[pos] < 0x80 {
+			size = int(buf[pos])
+			pos++
+		} else {
+			num, next, ok := readVarint(buf[:end], pos)
+			if !ok || num > uint64(end-next) {
+				return 0, false
+			}
+			size, pos = int(num), next
+		}
+		if size > end-pos {
+			return 0, false
+		}
+		start := pos
+		pos += size
+		switch act {
+		case length:
+			continue
+		case traceID:
+			if size != 16 && size != 0 {
+				return 0, false
+			}
+			continue
+		case spanID:
+			if size != 8 && size != 0 {
+				return 0, false
+			}
+			continue
+		case fixed64s:
+			if size%8 != 0 {
+				return 0, false
+			}
+			continue
+		case varints:
+			for at := start; at < pos; {
+				var ok bool
+				if _, at, ok = readVarint(buf[:pos], at); !ok {
+					return 0, false
+				}
+			}
+			continue
+		case mMetric:
+			items += points
+			points = 0
+		case mGauge, mSum, mHistogram, mExponentialHistogram, mSummary:
+			points = 0 // of several in one metric the last holds
+		case mSpan, mLogRecord:
+			items++
+		case mNumberPoint, mHistogramPoint, mExponentialHistogramPoint, mSummaryPoint:
+			points++
+		}
+		if shallow && !isPath[act] {
+			continue
+		}
+		w.stack = append(w.stack, frame{of, end})
+		of, actions = act, &tables[act]
+		end, pos = pos, start
+	}
+}
+
+// each calls f with every field of a message that the walker has found good: its number, all of its bytes, and, of a
+// field with a length, the content.
+func each(buf []byte, f func(field int32, whole, content []byte)) {
+	for pos := 0; pos < len(buf); {
+		start := pos
+		field, wire, next, _ := readTag(buf, pos)
+		var content []byte
+		if wire == wireLen {
+			content, pos, _ = readLen(buf, next)
+		} else {
+			pos, _ = skipField(buf, next, wire)
+		}
+		f(field, buf[start:pos], content)
+	}
+}
+
+// varintAt is the value of a field that each has shown.
+func varintAt(whole []byte) uint64 {
+	_, n := binary.Uvarint(whole)
+	num, _, _ := readVarint(whole, n)
+	return num
+}
