@@ -11,4 +11,4 @@ import (
 )
 
 // birthTime is when a file was last changed: the nearest to its creation that every system knows.
-func birthTime(_ string, info os.FileInfo) time.Time { return info.ModTime() }
+func birthTime(_ *os.File, info os.FileInfo) time.Time { return info.ModTime() }

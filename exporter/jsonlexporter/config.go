@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,9 +22,24 @@ import (
 
 // Config is the configuration of the jsonl exporter.
 type Config struct {
-	// Path is the file that lines are appended to, relative to the working directory; `{signal}` in it stands for
-	// traces, metrics or logs. Without it all three go into one file. Default `lens-data/{signal}.jsonl`.
+	// Path is the file that lines are appended to, relative to the working directory. `{signal}` in it stands for traces,
+	// metrics or logs; without it all three go into one file. `{run}`, `{rank}`, `{service}`, `{host}` and `{attr:KEY}`
+	// stand for what a record's resource says, `{date}` for the day of writing in UTC. Compression adds its extension.
+	// Default `lens-data/{signal}.jsonl`.
 	Path string `mapstructure:"path"`
+
+	// MaxOpenFiles bounds how many files are open at once; the one that was not used for longest makes room. Default 256.
+	MaxOpenFiles int `mapstructure:"max_open_files"`
+
+	// MaxPartitions bounds how many different files the values in a path can lead to; what comes beyond goes to one file
+	// whose values are `overflow`. A date does not count. Default 10000.
+	MaxPartitions int `mapstructure:"max_partitions"`
+
+	// Compression of the files: `none`, the default, `gzip` or `zstd`.
+	Compression Compression `mapstructure:"compression"`
+
+	// CompressionLevel is 1 to 9 for gzip, 1 to 22 for zstd. Default 0: the fastest.
+	CompressionLevel int `mapstructure:"compression_level"`
 
 	// Layout is how a line looks. There is one: `compact`, the default, version 1 of docs/format.md.
 	Layout Layout `mapstructure:"layout"`
@@ -45,11 +59,15 @@ type Config struct {
 	SyncInterval time.Duration `mapstructure:"sync_interval"`
 
 	// FlushInterval is the longest time that requests wait so that one write serves more of them. A file that was idle for
-	// as long is written at once. Default 0: a write begins when the one before it ends.
-	FlushInterval time.Duration `mapstructure:"flush_interval"`
+	// as long is written at once. Default 0: a write begins when the one before it ends. Default with compression 200ms:
+	// each write is a frame, and larger frames are smaller in all.
+	FlushInterval *time.Duration `mapstructure:"flush_interval"`
 
 	// Rotation ends a file under a name of its own and begins the next one.
 	Rotation RotationConfig `mapstructure:"rotation"`
+
+	// Retention bounds the archive: all files of this exporter's path, and of others below the same folder.
+	Retention RetentionConfig `mapstructure:"retention"`
 
 	// MinFreeBytes stops writing, retryable, before less than this is free on the disk. Default 512 MiB; 0 turns it off.
 	MinFreeBytes Bytes `mapstructure:"min_free_bytes"`
@@ -81,9 +99,28 @@ type RotationConfig struct {
 	// MaxAge is the age, from its creation, at which a file that holds lines is ended. Default 0: no age.
 	MaxAge time.Duration `mapstructure:"max_age"`
 
+	// Schedule ends files by the wall clock, in UTC: `daily` or `hourly`. Default none.
+	Schedule Schedule `mapstructure:"schedule"`
+
 	// MaxBackups is how many ended files of a path are kept; the oldest are removed. Default 0: all.
 	MaxBackups int `mapstructure:"max_backups"`
 }
+
+// RetentionConfig bounds what is kept of an archive. Only files that the path can name are ever removed, and none that is being
+// written.
+type RetentionConfig struct {
+	// MaxAge is how long after their last write files are kept. Default 0: for ever.
+	MaxAge time.Duration `mapstructure:"max_age"`
+
+	// MaxTotalBytes bounds the bytes of all files together; the oldest are removed. Default 0: no bound.
+	MaxTotalBytes Bytes `mapstructure:"max_total_bytes"`
+}
+
+// Compression is how files are compressed.
+type Compression string
+
+// Schedule is when files are ended by the wall clock.
+type Schedule string
 
 // Layout is how a line looks.
 type Layout string
@@ -94,7 +131,7 @@ type ResourceMode string
 // SyncMode says when lines are forced to the disk.
 type SyncMode string
 
-// The values that the three settings take.
+// The values that the settings take.
 const (
 	LayoutCompact Layout = "compact"
 
@@ -104,9 +141,14 @@ const (
 	SyncNone     SyncMode = "none"
 	SyncInterval SyncMode = "interval"
 	SyncAlways   SyncMode = "always"
-)
 
-const signalPlaceholder = "{signal}"
+	CompressionNone Compression = "none"
+	CompressionGzip Compression = "gzip"
+	CompressionZstd Compression = "zstd"
+
+	ScheduleDaily  Schedule = "daily"
+	ScheduleHourly Schedule = "hourly"
+)
 
 var (
 	_                      component.Config    = (*Config)(nil)
@@ -114,7 +156,6 @@ var (
 	_                      confmap.Validator   = (*Config)(nil)
 	errPathEmpty                               = errors.New("path: is empty; name a file, like lens-data/{signal}.jsonl")
 	errQueueWithoutRetries                     = errors.New("sending_queue: needs retry_on_failure::enabled: what is queued was acknowledged, and would be lost at the first full disk")
-	placeholder                                = regexp.MustCompile(`\{[^{}]*\}`)
 )
 
 func createDefaultConfig() component.Config {
@@ -124,6 +165,9 @@ func createDefaultConfig() component.Config {
 	retry.MaxElapsedTime = 0                   // The sender's deadline ends it; what is queued is never given up.
 	return &Config{
 		Path:            "lens-data/{signal}.jsonl",
+		MaxOpenFiles:    256,
+		MaxPartitions:   10_000,
+		Compression:     CompressionNone,
 		Layout:          LayoutCompact,
 		Resource:        ResourceReference,
 		Identity:        []string{"run", "rank", "service"},
@@ -142,7 +186,7 @@ func createDefaultConfig() component.Config {
 
 // Unmarshal refuses a number without a unit where a time is meant: it would be taken for nanoseconds.
 func (cfg *Config) Unmarshal(conf *confmap.Conf) error {
-	for _, key := range []string{"flush_interval", "sync_interval", "timeout", "rotation::max_age"} {
+	for _, key := range []string{"flush_interval", "sync_interval", "timeout", "rotation::max_age", "retention::max_age"} {
 		switch n := conf.Get(key).(type) {
 		case int, int64, uint64, float64:
 			if fmt.Sprint(n) != "0" {
@@ -163,11 +207,20 @@ func (cfg *Config) Validate() error {
 	if strings.HasSuffix(cfg.Path, "/") || strings.ContainsRune(cfg.Path, 0) {
 		add("path: %q does not name a file", cfg.Path)
 	}
-	for _, p := range placeholder.FindAllString(cfg.Path, -1) {
-		if p != signalPlaceholder {
-			add("path: %q has the unknown placeholder %s; there is %s", cfg.Path, p, signalPlaceholder)
-		}
+	if _, err := cfg.template(); err != nil {
+		errs = append(errs, err)
 	}
+	if cfg.MaxOpenFiles < 1 {
+		add("max_open_files: must be at least 1, is %d", cfg.MaxOpenFiles)
+	}
+	if cfg.MaxPartitions < 1 {
+		add("max_partitions: must be at least 1, is %d", cfg.MaxPartitions)
+	}
+	oneOf(add, "compression", cfg.Compression, CompressionNone, CompressionGzip, CompressionZstd)
+	if most := map[Compression]int{CompressionGzip: 9, CompressionZstd: 22}[cfg.Compression]; cfg.CompressionLevel < 0 || cfg.CompressionLevel > most {
+		add("compression_level: %d is not a level of %s; it must be 0 (the default) to %d", cfg.CompressionLevel, cfg.Compression, most)
+	}
+	oneOf(add, "rotation::schedule", cfg.Rotation.Schedule, "", ScheduleDaily, ScheduleHourly)
 	oneOf(add, "layout", cfg.Layout, LayoutCompact)
 	oneOf(add, "resource", cfg.Resource, ResourceReference, ResourceInline)
 	oneOf(add, "sync", cfg.Sync, SyncNone, SyncInterval, SyncAlways)
@@ -180,22 +233,33 @@ func (cfg *Config) Validate() error {
 	for _, d := range []struct {
 		key   string
 		value time.Duration
-	}{{"flush_interval", cfg.FlushInterval}, {"timeout", cfg.Timeout}, {"rotation::max_age", cfg.Rotation.MaxAge}} {
+	}{
+		{"flush_interval", cfg.flushInterval()},
+		{"timeout", cfg.Timeout},
+		{"rotation::max_age", cfg.Rotation.MaxAge},
+		{"retention::max_age", cfg.Retention.MaxAge},
+	} {
 		if d.value < 0 {
 			add("%s: must not be negative, is %s", d.key, d.value)
 		}
 	}
-	if cfg.Timeout > 0 && cfg.FlushInterval >= cfg.Timeout {
-		add("flush_interval: %s is not below timeout %s, so no request would be answered in time", cfg.FlushInterval, cfg.Timeout)
+	if cfg.Timeout > 0 && cfg.flushInterval() >= cfg.Timeout {
+		add("flush_interval: %s is not below timeout %s, so no request would be answered in time", cfg.flushInterval(), cfg.Timeout)
 	}
-	if cfg.Rotation.MaxBytes < 0 {
-		add("rotation::max_bytes: must not be negative, is %d", cfg.Rotation.MaxBytes)
+	for _, b := range []struct {
+		key   string
+		value Bytes
+	}{
+		{"rotation::max_bytes", cfg.Rotation.MaxBytes},
+		{"retention::max_total_bytes", cfg.Retention.MaxTotalBytes},
+		{"min_free_bytes", cfg.MinFreeBytes},
+	} {
+		if b.value < 0 {
+			add("%s: must not be negative, is %d", b.key, b.value)
+		}
 	}
 	if cfg.Rotation.MaxBackups < 0 {
 		add("rotation::max_backups: must not be negative, is %d", cfg.Rotation.MaxBackups)
-	}
-	if cfg.MinFreeBytes < 0 {
-		add("min_free_bytes: must not be negative, is %d", cfg.MinFreeBytes)
 	}
 	checkMode(add, "file_mode", cfg.FileMode, 0o600)
 	checkMode(add, "directory_mode", cfg.DirectoryMode, 0o700)
@@ -218,6 +282,23 @@ func checkMode(add func(string, ...any), key string, mode FileMode, owner FileMo
 		add("%s: %#o keeps its owner out; it must include %#o", key, mode, owner)
 	}
 }
+
+// template is the path, split.
+func (cfg *Config) template() (*pathTemplate, error) { return parsePath(cfg.Path, cfg.Compression) }
+
+// flushInterval is the one that is set, or the default of the compression.
+func (cfg *Config) flushInterval() time.Duration {
+	switch {
+	case cfg.FlushInterval != nil:
+		return *cfg.FlushInterval
+	case cfg.Compression == CompressionNone:
+		return 0
+	default:
+		return compressedFlushInterval
+	}
+}
+
+const compressedFlushInterval = 200 * time.Millisecond
 
 // members are the parts of the identity that lines name.
 func (cfg *Config) members() identityMembers {

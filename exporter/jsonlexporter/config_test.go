@@ -46,6 +46,7 @@ func TestGoodConfig(t *testing.T) {
 	require.EqualValues(t, 0o640, loaded["jsonl/octal"].FileMode)
 
 	zeros := createDefaultConfig().(*Config)
+	zeros.FlushInterval = new(time.Duration)
 	zeros.MinFreeBytes, zeros.Rotation.MaxBytes = 0, 0
 	require.Equal(t, zeros, loaded["jsonl/zeros"])
 
@@ -53,7 +54,7 @@ func TestGoodConfig(t *testing.T) {
 	require.Equal(t, RotationConfig{MaxBytes: 1 << 30, MaxAge: 24 * time.Hour, MaxBackups: 10}, all.Rotation)
 	require.Equal(t, Bytes(1<<30), all.MinFreeBytes)
 	require.Equal(t, []FileMode{0o600, 0o700}, []FileMode{all.FileMode, all.DirectoryMode})
-	require.Equal(t, 200*time.Millisecond, all.FlushInterval)
+	require.Equal(t, 200*time.Millisecond, *all.FlushInterval)
 	require.Equal(t, time.Minute, all.RetryConfig.MaxElapsedTime)
 	require.EqualValues(t, 50, all.QueueConfig.Get().QueueSize)
 	require.Equal(t, identityMembers{rank: true}, all.members())
@@ -74,7 +75,7 @@ func TestBadConfig(t *testing.T) {
 	tests := []struct{ name, want string }{
 		{"path_empty", `path: is empty`},
 		{"path_folder", `does not name a file`},
-		{"path_placeholder", `unknown placeholder {rank}; there is {signal}`},
+		{"path_placeholder", `unknown placeholder {node}; there are {signal}, {run}`},
 		{"layout", `layout: "pretty" is not one of`},
 		{"resource", `resource: "none" is not one of`},
 		{"identity", `identity: "node" is not one of`},

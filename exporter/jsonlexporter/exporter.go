@@ -5,34 +5,39 @@ package jsonlexporter // import "github.com/lenscol/lenscol/exporter/jsonlexport
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
+	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/metadata"
 )
 
-// jsonlExporter archives one signal: a request becomes a chunk of lines, and the writer of its path commits it.
+// jsonlExporter archives one signal: what each file takes of a request becomes a chunk of lines, and the file's writer
+// commits it.
 type jsonlExporter struct {
 	cfg       *Config
 	signal    string
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
+	counted   metric.MeasurementOption // the signal as an attribute
 	now       func() time.Time
 
-	writer     atomic.Pointer[writer] // nil before start and after shutdown
-	shared     *sharedWriter
-	faultNoted atomic.Int64 // the minute in which the last fault in the data was logged
+	pool       atomic.Pointer[pool] // nil before start and after shutdown
+	only       *pooled              // the writer of a path that does not depend on what is written
+	faultNoted atomic.Int64         // the minute in which the last fault in the data was logged
 }
 
 func newJSONLExporter(set exporter.Settings, cfg *Config, signal string) (*jsonlExporter, error) {
@@ -40,41 +45,182 @@ func newJSONLExporter(set exporter.Settings, cfg *Config, signal string) (*jsonl
 	if err != nil {
 		return nil, err
 	}
-	return &jsonlExporter{cfg: cfg, signal: signal, logger: set.Logger, telemetry: telemetry, now: time.Now}, nil
+	return &jsonlExporter{
+		cfg: cfg, signal: signal, logger: set.Logger, telemetry: telemetry, now: time.Now,
+		counted: metric.WithAttributeSet(attribute.NewSet(attribute.String("signal", signal))),
+	}, nil
+}
+
+func (e *jsonlExporter) start(_ context.Context, host component.Host) error {
+	p, err := acquirePool(e, host)
+	if err != nil {
+		return err
+	}
+	if !p.template.partitioned() {
+		// Opened here, so that a path that cannot be written ends the start, and held until the end.
+		var r rendered
+		p.template.render(&r, e.signal, pcommon.NewMap(), e.now())
+		if e.only, err = p.acquire(string(r.path), true); err != nil {
+			return errors.Join(err, p.release(context.Background(), e))
+		}
+	}
+	e.pool.Store(p)
+	return nil
+}
+
+func (e *jsonlExporter) shutdown(ctx context.Context) error {
+	p := e.pool.Swap(nil)
+	if p == nil {
+		return nil
+	}
+	err := p.release(ctx, e)
+	e.telemetry.Shutdown()
+	return err
+}
+
+// request is one request's telemetry, resource by resource, whatever its signal.
+type request struct {
+	resources int
+	attrs     func(i int) pcommon.Map
+	add       func(l layout, c *chunk, i int)
+	failed    func(err error, resources []int) error // an error that carries these resources alone, to be sent again
 }
 
 func (e *jsonlExporter) pushTraces(ctx context.Context, td ptrace.Traces) error {
-	return e.push(ctx, func(c *chunk, l layout) {
-		for _, rs := range td.ResourceSpans().All() {
-			l.addSpans(c, rs)
-		}
+	all := td.ResourceSpans()
+	return e.push(ctx, request{
+		resources: all.Len(),
+		attrs:     func(i int) pcommon.Map { return all.At(i).Resource().Attributes() },
+		add:       func(l layout, c *chunk, i int) { l.addSpans(c, all.At(i)) },
+		failed: func(err error, resources []int) error {
+			rest := ptrace.NewTraces()
+			for _, i := range resources {
+				all.At(i).CopyTo(rest.ResourceSpans().AppendEmpty())
+			}
+			return consumererror.NewTraces(err, rest)
+		},
 	})
 }
 
 func (e *jsonlExporter) pushMetrics(ctx context.Context, md pmetric.Metrics) error {
-	return e.push(ctx, func(c *chunk, l layout) {
-		for _, rm := range md.ResourceMetrics().All() {
-			l.addMetrics(c, rm)
-		}
+	all := md.ResourceMetrics()
+	return e.push(ctx, request{
+		resources: all.Len(),
+		attrs:     func(i int) pcommon.Map { return all.At(i).Resource().Attributes() },
+		add:       func(l layout, c *chunk, i int) { l.addMetrics(c, all.At(i)) },
+		failed: func(err error, resources []int) error {
+			rest := pmetric.NewMetrics()
+			for _, i := range resources {
+				all.At(i).CopyTo(rest.ResourceMetrics().AppendEmpty())
+			}
+			return consumererror.NewMetrics(err, rest)
+		},
 	})
 }
 
 func (e *jsonlExporter) pushLogs(ctx context.Context, ld plog.Logs) error {
-	return e.push(ctx, func(c *chunk, l layout) {
-		for _, rl := range ld.ResourceLogs().All() {
-			l.addLogs(c, rl)
-		}
+	all := ld.ResourceLogs()
+	return e.push(ctx, request{
+		resources: all.Len(),
+		attrs:     func(i int) pcommon.Map { return all.At(i).Resource().Attributes() },
+		add:       func(l layout, c *chunk, i int) { l.addLogs(c, all.At(i)) },
+		failed: func(err error, resources []int) error {
+			rest := plog.NewLogs()
+			for _, i := range resources {
+				all.At(i).CopyTo(rest.ResourceLogs().AppendEmpty())
+			}
+			return consumererror.NewLogs(err, rest)
+		},
 	})
 }
 
 // push returns when the request's lines are written. Every error of it is retryable: none lies in the data.
-func (e *jsonlExporter) push(ctx context.Context, encode func(*chunk, layout)) error {
-	w := e.writer.Load()
-	if w == nil {
+func (e *jsonlExporter) push(ctx context.Context, r request) error {
+	p := e.pool.Load()
+	if p == nil {
 		return errClosed
 	}
+	if e.only == nil {
+		return e.pushPartitioned(ctx, p, r)
+	}
 	c := newChunk()
-	encode(c, w.layout)
+	for i := range r.resources {
+		r.add(e.only.layout, c, i)
+	}
+	return e.finish(ctx, e.only.writer, e.begin(ctx, e.only.writer, c))
+}
+
+// part of a request: what one file takes of it.
+type fileShare struct {
+	path      string
+	resources []int
+	writer    *pooled
+	chunk     *chunk
+}
+
+// pushPartitioned writes a request into the files of its resources, in waves: each takes the files that can be had at
+// once, and only while it holds none does it wait for one, so requests never wait for each other in a circle.
+func (e *jsonlExporter) pushPartitioned(ctx context.Context, p *pool, r request) error {
+	shares := e.shares(p, r)
+	var failed []int
+	var errs []error
+	for len(shares) > 0 {
+		var later, wave []*fileShare
+		for _, s := range shares {
+			var err error
+			switch s.writer, err = p.acquire(s.path, len(wave) == 0); {
+			case errors.Is(err, errBusy):
+				later = append(later, s)
+				continue
+			case err != nil:
+				failed, errs = append(failed, s.resources...), append(errs, err)
+				continue
+			}
+			c := newChunk()
+			for _, i := range s.resources {
+				r.add(s.writer.layout, c, i)
+			}
+			s.chunk = e.begin(ctx, s.writer.writer, c)
+			wave = append(wave, s)
+		}
+		for _, s := range wave {
+			if err := e.finish(ctx, s.writer.writer, s.chunk); err != nil {
+				failed, errs = append(failed, s.resources...), append(errs, err)
+			}
+			p.giveBack(s.writer)
+		}
+		shares = later
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	err := errors.Join(errs...)
+	if len(failed) == r.resources {
+		return err
+	}
+	slices.Sort(failed)
+	return r.failed(err, failed)
+}
+
+// shares sorts the resources of a request by the files that take them.
+func (e *jsonlExporter) shares(p *pool, r request) (shares []*fileShare) {
+	byPath := map[string]*fileShare{}
+	var path rendered
+	for i := range r.resources {
+		key := p.route(&path, e.signal, r.attrs(i))
+		s := byPath[key]
+		if s == nil {
+			s = &fileShare{path: key}
+			byPath[key] = s
+			shares = append(shares, s)
+		}
+		s.resources = append(s.resources, i)
+	}
+	return shares
+}
+
+// begin hands an encoded chunk to its writer. It returns nil where there is nothing to write.
+func (e *jsonlExporter) begin(ctx context.Context, w *writer, c *chunk) *chunk {
 	if c.faults.any() {
 		e.noteFaults(ctx, c)
 	}
@@ -82,7 +228,21 @@ func (e *jsonlExporter) push(ctx context.Context, encode func(*chunk, layout)) e
 		c.release()
 		return nil
 	}
-	return w.commit(ctx, c)
+	w.submit(c)
+	return c
+}
+
+// finish waits for what begin handed over.
+func (e *jsonlExporter) finish(ctx context.Context, w *writer, c *chunk) error {
+	if c == nil {
+		return nil
+	}
+	items := c.items
+	err := w.await(ctx, c)
+	if err == nil {
+		e.telemetry.ExporterJsonlWrittenRecords.Add(ctx, int64(items), e.counted)
+	}
+	return err
 }
 
 // noteFaults counts what the format cannot hold as it came, and logs the first of a minute.
@@ -95,7 +255,7 @@ func (e *jsonlExporter) noteFaults(ctx context.Context, c *chunk) {
 	}
 	e.logger.Warn("values were not written as they came: text that is not UTF-8 is repaired with U+FFFD, lists and maps deeper than 64 are cut",
 		zap.String("signal", e.signal), zap.Int("repaired", c.repaired), zap.Int("cut", c.cut),
-		zap.String("first_key", strings.ToValidUTF8(c.faults.key, "\uFFFD")), zap.String("first_text", shortened(c.faults.text)))
+		zap.String("first_key", shortened(c.faults.key)), zap.String("first_text", shortened(c.faults.text)))
 }
 
 func shortened(text string) string {
@@ -104,46 +264,4 @@ func shortened(text string) string {
 		text = text[:most] + "…"
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
-}
-
-func (e *jsonlExporter) start(_ context.Context, host component.Host) error {
-	path, err := filepath.Abs(strings.ReplaceAll(e.cfg.Path, signalPlaceholder, e.signal))
-	if err != nil {
-		return fmt.Errorf("path %q: %w", e.cfg.Path, err)
-	}
-	if e.cfg.CreateDirectory {
-		if err := os.MkdirAll(filepath.Dir(path), e.cfg.DirectoryMode.mode()); err != nil {
-			return fmt.Errorf("create the folder of %s: %w", path, err)
-		}
-	}
-	if e.shared, err = acquireWriter(e, e.writerSettings(path), host); err != nil {
-		return err
-	}
-	e.writer.Store(e.shared.writer)
-	return nil
-}
-
-func (e *jsonlExporter) shutdown(ctx context.Context) error {
-	if e.writer.Swap(nil) == nil {
-		return nil
-	}
-	err := e.shared.release(ctx, e)
-	e.telemetry.Shutdown()
-	return err
-}
-
-func (e *jsonlExporter) writerSettings(path string) writerSettings {
-	return writerSettings{
-		path:          path,
-		sync:          e.cfg.Sync,
-		syncInterval:  e.cfg.SyncInterval,
-		flushInterval: e.cfg.FlushInterval,
-		rotation:      e.cfg.Rotation,
-		minFree:       int64(e.cfg.MinFreeBytes),
-		fileMode:      e.cfg.FileMode,
-		logger:        e.logger,
-		now:           e.now,
-		cutTorn:       func(n int64) { e.telemetry.ExporterJsonlTornBytes.Add(context.Background(), n) },
-		replaced:      func() { e.telemetry.ExporterJsonlFilesReplaced.Add(context.Background(), 1) },
-	}
 }

@@ -20,10 +20,12 @@ import (
 // What is on disk is always whole lines up to size: a write that fails half way is cut back to size before anything
 // else is written, and what an unclean stop left of a line is cut off when the file is opened.
 type activeFile struct {
-	path    string // absolute
+	root    *rootFolder // nothing is opened, renamed or removed but beneath it
+	path    string      // below root
 	mode    os.FileMode
 	sync    SyncMode
 	minFree int64
+	framing framing // nil for plain lines
 
 	f          *os.File    // nil until opened, and after it was lost
 	info       os.FileInfo // which file f is
@@ -54,16 +56,31 @@ func (e *lowDiskError) Error() string {
 	return fmt.Sprintf("write %s: %d bytes are free on its disk, less than min_free_bytes %d and what is to be written: free some, or lower min_free_bytes", e.path, max(e.free, 0), e.minFree)
 }
 
-// open opens or creates the file for appending and returns how many bytes of a torn last line it cut off.
+// name is the file's path for people.
+func (a *activeFile) name() string { return a.root.name(a.path) }
+
+// open opens or creates the file for appending and returns how many bytes of a torn last line or frame it cut off.
 func (a *activeFile) open() (torn int64, err error) {
-	_, statErr := os.Lstat(a.path)
-	f, err := os.OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, a.mode)
+	if torn, err = a.openFile(); err != nil {
+		return 0, fmt.Errorf("open %s: %w", a.name(), err)
+	}
+	return torn, nil
+}
+
+func (a *activeFile) openFile() (torn int64, err error) {
+	_, statErr := a.root.get().Lstat(a.path)
+	f, err := a.root.get().OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, a.mode)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = a.root.restore(filepath.Dir(a.path)); err == nil {
+			f, err = a.root.get().OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, a.mode)
+		}
+	}
 	if err != nil {
 		return 0, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, f.Close())
+			_ = f.Close()
 		}
 	}()
 	info, err := f.Stat()
@@ -71,12 +88,17 @@ func (a *activeFile) open() (torn int64, err error) {
 		return 0, err
 	}
 	if !info.Mode().IsRegular() {
-		return 0, fmt.Errorf("open %s: not a regular file", a.path)
+		return 0, errors.New("not a regular file")
 	}
 	size := info.Size()
 	if size > 0 {
-		if size, err = lastLineEnd(f, size); err != nil {
-			return 0, fmt.Errorf("open %s: %w", a.path, err)
+		if a.framing == nil {
+			size, err = lastLineEnd(f, size)
+		} else {
+			size, err = lastFrameEnd(a.framing, f, size)
+		}
+		if err != nil {
+			return 0, err
 		}
 		if torn = info.Size() - size; torn > 0 {
 			if err = f.Truncate(size); err != nil {
@@ -85,11 +107,11 @@ func (a *activeFile) open() (torn int64, err error) {
 		}
 	}
 	if errors.Is(statErr, fs.ErrNotExist) {
-		if err = syncFolder(filepath.Dir(a.path)); err != nil {
+		if err = syncFolder(a.root.get(), filepath.Dir(a.path)); err != nil {
 			return 0, err
 		}
 	}
-	a.f, a.info, a.size, a.born = f, info, size, birthTime(a.path, info)
+	a.f, a.info, a.size, a.born = f, info, size, birthTime(f, info)
 	a.generation, a.dirty, a.unsynced = generations.Add(1), false, false
 	return torn, nil
 }
@@ -119,9 +141,12 @@ func lastLineEnd(f *os.File, size int64) (int64, error) {
 	return 0, nil
 }
 
-// write appends whole lines, all or nothing. After errReplaced the file is closed and the lines are not where the path
-// leads: open it and write them again.
+// write appends whole lines, as one frame where there are frames: all or nothing. After errReplaced the file is closed and
+// the lines are not where the path leads: open it and write them again.
 func (a *activeFile) write(lines []byte, now time.Time) error {
+	if a.framing != nil {
+		lines = a.framing.frame(lines)
+	}
 	if a.dirty {
 		if err := a.cut(); err != nil {
 			return err
@@ -167,7 +192,7 @@ func (a *activeFile) cut() error {
 // check finds out, after the last n bytes were written, whether the path still leads to them. Asking afterwards, not
 // before, leaves no moment in which a line goes into a file that nobody will find and is acknowledged all the same.
 func (a *activeFile) check(n int64) error {
-	info, err := os.Stat(a.path)
+	info, err := a.root.get().Stat(a.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil // It cannot be told now; the lines are written.
 	}
@@ -192,14 +217,14 @@ func (a *activeFile) room(n int64, now time.Time) error {
 		return nil
 	}
 	if a.freeLeft < n || now.Sub(a.freeChecked) >= freeCheckInterval {
-		free, err := freeBytes(filepath.Dir(a.path))
+		free, err := freeBytes(a.f)
 		if err != nil {
-			return fmt.Errorf("free space at %s: %w", a.path, err)
+			return fmt.Errorf("free space at %s: %w", a.name(), err)
 		}
 		a.freeChecked, a.freeLeft = now, free-a.minFree
 	}
 	if a.freeLeft < n {
-		return &lowDiskError{path: a.path, free: a.freeLeft + a.minFree, minFree: a.minFree}
+		return &lowDiskError{path: a.name(), free: a.freeLeft + a.minFree, minFree: a.minFree}
 	}
 	a.freeLeft -= n
 	return nil
@@ -226,10 +251,10 @@ func (a *activeFile) rename(to string) error {
 	if err := a.flush(); err != nil {
 		return err
 	}
-	if err := os.Rename(a.path, to); err != nil {
+	if err := a.root.get().Rename(a.path, to); err != nil {
 		return err
 	}
-	return errors.Join(a.close(), syncFolder(filepath.Dir(a.path)))
+	return errors.Join(a.close(), syncFolder(a.root.get(), filepath.Dir(a.path)))
 }
 
 // close leaves the file. All that counts was written before; it is synced once more where syncing goes by interval.
@@ -242,8 +267,8 @@ func (a *activeFile) close() error {
 	return err
 }
 
-func syncFolder(folder string) error {
-	d, err := os.Open(folder)
+func syncFolder(root *os.Root, folder string) error {
+	d, err := root.Open(folder)
 	if err != nil {
 		return err
 	}

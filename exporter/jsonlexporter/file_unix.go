@@ -28,12 +28,21 @@ func diskFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
+// lockExclusively takes the lock of an open file, which goes with the process; false where another one has it.
+func lockExclusively(f *os.File) (bool, error) {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func isInvalid(err error) bool { return errors.Is(err, unix.EINVAL) }
 
-// freeBytes is what an unprivileged user may still write in the file system of a folder.
-func freeBytes(folder string) (int64, error) {
+// freeBytes is what an unprivileged user may still write in the file system of a file.
+func freeBytes(f *os.File) (int64, error) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(folder, &st); err != nil {
+	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
 		return 0, err
 	}
 	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // other types on other systems

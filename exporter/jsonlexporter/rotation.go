@@ -4,92 +4,80 @@
 package jsonlexporter // import "github.com/lenscol/lenscol/exporter/jsonlexporter"
 
 import (
-	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
-
-	"go.uber.org/zap"
 )
 
-// backups are the rotated files of one path, oldest first. The folder is read once, at start, never at a write.
-//
-// `traces.jsonl` is rotated to `traces-20261129T162428.123456789Z.jsonl`: the time of the rotation in UTC, always as
-// long, so that names sort as the files were written.
-type backups struct {
-	prefix string // path up to the time
-	suffix string
-	paths  []string
-	last   time.Time // of the newest name that was ever given
-}
-
+// `traces.jsonl` is rotated to `traces-20261129T162428.123456789Z.jsonl`: the time of the rotation in UTC, always as long,
+// so that names sort as the files were written.
 const backupTime = "20060102T150405.000000000Z"
 
-// findBackups lists the rotated files that are there. Only names that it would give itself are taken for ours.
-func findBackups(path string) (backups, error) {
-	suffix := filepath.Ext(path)
-	b := backups{prefix: strings.TrimSuffix(path, suffix) + "-", suffix: suffix}
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		return backups{}, err
+// splitBackup takes the path of a rotated file apart: the active path and the time. Only names that backupName gives are taken for one.
+func splitBackup(path string) (active string, at time.Time, ok bool) {
+	ext := extension(path)
+	stem := strings.TrimSuffix(path, ext)
+	cut := len(stem) - len(backupTime)
+	if cut < 1 || stem[cut-1] != '-' {
+		return "", time.Time{}, false
 	}
-	for _, e := range entries {
-		p := filepath.Join(filepath.Dir(path), e.Name())
-		if t, ok := b.time(p); ok && e.Type().IsRegular() {
-			b.paths = append(b.paths, p)
-			if t.After(b.last) {
-				b.last = t
-			}
-		}
+	at, err := time.Parse(backupTime, stem[cut:])
+	if err != nil || at.Format(backupTime) != stem[cut:] {
+		return "", time.Time{}, false
 	}
-	slices.Sort(b.paths)
-	return b, nil
+	return stem[:cut-1] + ext, at, true
 }
 
-func (b *backups) time(path string) (time.Time, bool) {
-	stamp, ok := strings.CutPrefix(path, b.prefix)
-	if !ok {
-		return time.Time{}, false
+// backupName is the path for a file that is rotated now: later than the newest before it, even where the clock was set
+// back, and of no file that is there, since a rename would replace it.
+func backupName(root *os.Root, active, newest string, now time.Time) (path string, at time.Time) {
+	at = now.UTC()
+	if _, last, ok := splitBackup(newest); ok && !at.After(last) {
+		at = last.Add(1)
 	}
-	if stamp, ok = strings.CutSuffix(stamp, b.suffix); !ok {
-		return time.Time{}, false
-	}
-	t, err := time.Parse(backupTime, stamp)
-	return t, err == nil && t.Format(backupTime) == stamp
-}
-
-// next is the path for a file that is rotated now: later than all before it, even where the clock was set back, and of
-// no file that is there, since a rename would replace it.
-func (b *backups) next(now time.Time) string {
-	now = now.UTC()
-	if !now.After(b.last) {
-		now = b.last.Add(1)
-	}
+	ext := extension(active)
 	for {
-		path := b.prefix + now.Format(backupTime) + b.suffix
-		if _, err := os.Lstat(path); err != nil {
-			b.last = now
-			return path
+		path = strings.TrimSuffix(active, ext) + "-" + at.Format(backupTime) + ext
+		if _, err := root.Lstat(path); err != nil {
+			return path, at
 		}
-		now = now.Add(1)
+		at = at.Add(1)
 	}
 }
 
-func (b *backups) add(path string) { b.paths = append(b.paths, path) }
+// period is the day or hour that a time falls into, the zero time where a schedule has none.
+func (s Schedule) period(t time.Time) time.Time {
+	switch s {
+	case ScheduleDaily:
+		return t.UTC().Truncate(24 * time.Hour)
+	case ScheduleHourly:
+		return t.UTC().Truncate(time.Hour)
+	default:
+		return time.Time{}
+	}
+}
 
-// prune removes the oldest files until no more than keep are left; 0 keeps all.
-func (b *backups) prune(keep int, logger *zap.Logger) {
-	if keep <= 0 {
-		return
+// due tells whether a file that began at a time is to be ended now, by its age or by the wall clock.
+func (r *RotationConfig) due(born, now time.Time) bool {
+	return r.MaxAge > 0 && now.Sub(born) >= r.MaxAge || r.Schedule != "" && !r.Schedule.period(born).Equal(r.Schedule.period(now))
+}
+
+// untilDue is how long until then, at most an hour.
+func (r *RotationConfig) untilDue(born, now time.Time) time.Duration {
+	wait := time.Hour
+	if r.MaxAge > 0 {
+		wait = min(wait, born.Add(r.MaxAge).Sub(now))
 	}
-	for len(b.paths) > keep {
-		if err := os.Remove(b.paths[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			logger.Warn("pruning did not work; the file is tried again at the next rotation", zap.Error(err))
-			return
-		}
-		b.paths = b.paths[1:]
+	if r.Schedule != "" {
+		wait = min(wait, r.Schedule.end(now).Sub(now))
 	}
+	return wait
+}
+
+// end is when the period of a time ends.
+func (s Schedule) end(t time.Time) time.Time {
+	if s == ScheduleDaily {
+		return s.period(t).Add(24 * time.Hour)
+	}
+	return s.period(t).Add(time.Hour)
 }

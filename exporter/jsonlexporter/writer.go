@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/metadata"
 )
 
 var errClosed = errors.New("the file is closed: the exporter is shutting down")
@@ -35,7 +37,6 @@ type writer struct {
 
 	// What follows is the writer goroutine's alone.
 	file     activeFile
-	backups  backups
 	out      []byte      // definitions and lines of the requests in queue, not yet written
 	queue    []*chunk    // the requests that are answered once out is written
 	defined  []*scope    // whose definitions are in out
@@ -46,7 +47,10 @@ type writer struct {
 }
 
 type writerSettings struct {
-	path          string // absolute
+	root          *rootFolder
+	path          string  // below root
+	framing       framing // nil for plain lines
+	index         *index
 	sync          SyncMode
 	syncInterval  time.Duration
 	flushInterval time.Duration
@@ -54,21 +58,22 @@ type writerSettings struct {
 	minFree       int64
 	fileMode      FileMode
 	logger        *zap.Logger
+	telemetry     *metadata.TelemetryBuilder
 	now           func() time.Time
-	cutTorn       func(bytes int64)
-	replaced      func()
-	status        func(error) // told on every change between failing and writing
+	status        func(error)       // told on every change between failing and writing
+	rotated       func(path string) // told of a file that was ended
+	grown         func(total int64) // told how large the archive is now
 }
 
 // startWriter locks and opens the path and starts the goroutine that writes to it.
 func startWriter(set writerSettings, l layout) (*writer, error) {
-	lock, err := lockFile(set.path)
+	lock, err := lockFile(set.root, set.path)
 	if err != nil {
 		return nil, err
 	}
 	if lock.unsupported != nil {
 		set.logger.Warn("this file system has no locks: a second process writing to the same file would not be noticed",
-			zap.String("path", set.path), zap.Error(lock.unsupported))
+			zap.String("path", set.root.name(set.path)), zap.Error(lock.unsupported))
 	}
 	w := &writer{
 		settings: set,
@@ -76,39 +81,41 @@ func startWriter(set writerSettings, l layout) (*writer, error) {
 		lock:     lock,
 		wake:     make(chan struct{}, 1),
 		stopped:  make(chan struct{}),
-		file:     activeFile{path: set.path, mode: set.fileMode.mode(), sync: set.sync, minFree: int64(set.minFree)},
+		file:     activeFile{root: set.root, path: set.path, mode: set.fileMode.mode(), sync: set.sync, minFree: set.minFree, framing: set.framing},
 		timer:    time.NewTimer(time.Hour),
 	}
 	if err := w.ready(); err != nil {
 		return nil, errors.Join(err, lock.unlock())
 	}
-	if w.backups, err = findBackups(set.path); err != nil {
-		return nil, errors.Join(err, w.file.close(), lock.unlock())
-	}
 	go w.run()
 	return w, nil
 }
 
-// commit hands a chunk to the writer and waits until its bytes are written. It returns the writer's error, after which
-// none of the chunk's records counts as written, or the context's: then they may be written all the same.
-func (w *writer) commit(ctx context.Context, c *chunk) error {
+// submit hands a chunk to the writer; await has its answer.
+func (w *writer) submit(c *chunk) {
 	c.done = make(chan error, 1) // The writer never waits for a request that gave up.
 	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
-		c.release()
-		return errClosed
+	closed := w.closed
+	if !closed {
+		w.pending = append(w.pending, c)
 	}
-	w.pending = append(w.pending, c)
 	w.mu.Unlock()
+	if closed {
+		c.done <- errClosed
+		return
+	}
 	w.signal()
+}
 
+// await returns when the bytes of a chunk are written. It returns the writer's error, after which none of the chunk's
+// records counts as written, or the context's: then they may be written all the same.
+func (w *writer) await(ctx context.Context, c *chunk) error {
 	select {
 	case err := <-c.done:
 		c.release()
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("write %s: %w", w.settings.path, ctx.Err()) // The writer still has the chunk.
+		return fmt.Errorf("write %s: %w", w.name(), ctx.Err()) // The writer still has the chunk.
 	}
 }
 
@@ -122,7 +129,7 @@ func (w *writer) close(ctx context.Context) error {
 	case <-w.stopped:
 		return w.closeErr
 	case <-ctx.Done():
-		return fmt.Errorf("close %s: %w", w.settings.path, ctx.Err())
+		return fmt.Errorf("close %s: %w", w.name(), ctx.Err())
 	}
 }
 
@@ -149,6 +156,7 @@ func (w *writer) run() {
 		w.write(group)
 		if closed {
 			w.closeErr = errors.Join(w.file.close(), w.lock.unlock())
+			w.settings.index.left(w.settings.path, w.lastTime)
 			return
 		}
 		w.tend()
@@ -185,6 +193,10 @@ func (w *writer) take() (group []*chunk, closed bool) {
 
 // write writes a group and answers every request in it.
 func (w *writer) write(group []*chunk) {
+	if len(group) > 0 {
+		w.lastTime = w.settings.now()
+		w.rotateIfDue(w.lastTime)
+	}
 	for _, c := range group {
 		if err := w.place(c); err != nil {
 			w.report(err)
@@ -194,7 +206,6 @@ func (w *writer) write(group []*chunk) {
 		w.queue = append(w.queue, c)
 	}
 	_ = w.flush() // The requests in the queue have its error.
-	w.lastTime = w.settings.now()
 }
 
 // place appends a chunk to what is to be written. It is kept whole: it goes into the next file where this one has no room
@@ -280,7 +291,7 @@ func (w *writer) flush() error {
 	var err error
 	if len(w.out) > 0 {
 		if err = w.ready(); err == nil {
-			err = w.file.write(w.out, w.settings.now())
+			err = w.writeOut()
 		}
 	}
 	if err != nil {
@@ -301,12 +312,26 @@ func (w *writer) flush() error {
 	return err
 }
 
+func (w *writer) writeOut() error {
+	begin, before := time.Now(), w.file.size
+	err := w.file.write(w.out, w.settings.now())
+	w.settings.telemetry.ExporterJsonlFlushDuration.Record(context.Background(), time.Since(begin).Seconds())
+	if err == nil {
+		w.settings.telemetry.ExporterJsonlWrittenBytes.Add(context.Background(), w.file.size-before)
+		w.settings.grown(w.settings.index.grown(w.settings.path, w.file.size))
+	}
+	return err
+}
+
+// name is the path for people.
+func (w *writer) name() string { return w.settings.root.name(w.settings.path) }
+
 // report tells the first failure of a row, and the first write after it.
 func (w *writer) report(err error) {
-	path := zap.String("path", w.settings.path)
+	path := zap.String("path", w.name())
 	switch {
 	case errors.Is(err, errReplaced):
-		w.settings.replaced()
+		w.settings.telemetry.ExporterJsonlFilesReplaced.Add(context.Background(), 1)
 		w.settings.logger.Warn("the file was removed or truncated from outside; going on in a new one", path)
 	case err != nil && w.failing == nil:
 		w.settings.logger.Error("writing stopped; requests are refused as retryable until it works again", path, zap.Error(err))
@@ -324,25 +349,72 @@ func (w *writer) ready() error {
 	if w.file.f != nil {
 		return nil
 	}
-	torn, err := w.file.open()
-	if torn > 0 {
-		w.settings.cutTorn(torn)
-		w.settings.logger.Warn("cut off the torn last line that an unclean stop left; it was never acknowledged",
-			zap.String("path", w.settings.path), zap.Int64("bytes", torn))
+	if held, err := w.lock.held(); err == nil && !held { // Somebody removed the lock, perhaps with its folder.
+		lock, err := lockFile(w.settings.root, w.settings.path)
+		if err != nil {
+			return err
+		}
+		w.lock = lock
 	}
-	return err
+	torn, err := w.file.open()
+	if errors.Is(err, errDamaged) {
+		w.settings.logger.Error("set a damaged file aside under the name of a rotated one, and began a new one", zap.Error(err))
+		if err = w.setAside(); err == nil {
+			torn, err = w.file.open()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	w.settings.index.opened(w.settings.path, w.file.size)
+	if torn > 0 {
+		w.settings.telemetry.ExporterJsonlTornBytes.Add(context.Background(), torn)
+		w.settings.logger.Warn("cut off the torn end that an unclean stop left; it was never acknowledged",
+			zap.String("path", w.name()), zap.Int64("bytes", torn))
+	}
+	return nil
+}
+
+// backup is the name for the file if it is ended now.
+func (w *writer) backup() (string, time.Time) {
+	s := w.settings
+	return backupName(s.root.get(), s.path, s.index.lastBackup(s.path), s.now())
+}
+
+func (w *writer) setAside() error {
+	name, at := w.backup()
+	if err := w.settings.root.get().Rename(w.settings.path, name); err != nil {
+		return err
+	}
+	w.settings.index.rotated(w.settings.path, name, at)
+	return nil
 }
 
 // rotate ends the file, whose lines are all written, under a name of its own. Where that does not work the lines go on
 // into the same file, beyond its limit: a file that is too large is better than a lost record.
 func (w *writer) rotate() {
-	name := w.backups.next(w.settings.now())
+	s := w.settings
+	name, at := w.backup()
 	if err := w.file.rename(name); err != nil {
-		w.settings.logger.Error("rotation did not work; writing on into the same file", zap.String("path", w.settings.path), zap.Error(err))
+		s.logger.Error("rotation did not work; writing on into the same file", zap.String("path", w.name()), zap.Error(err))
 		return
 	}
-	w.backups.add(name)
-	w.backups.prune(w.settings.rotation.MaxBackups, w.settings.logger)
+	s.index.rotated(s.path, name, at)
+	s.rotated(name)
+	if keep := s.rotation.MaxBackups; keep > 0 {
+		removed, err := s.index.pruneBackups(s.root.get(), s.path, keep)
+		s.telemetry.ExporterJsonlFilesPruned.Add(context.Background(), int64(removed))
+		if err != nil {
+			s.logger.Warn("pruning did not work; it is tried again at the next rotation", zap.String("path", w.name()), zap.Error(err))
+		}
+	}
+}
+
+// rotateIfDue ends a file that holds lines by its age, or by the wall clock.
+func (w *writer) rotateIfDue(now time.Time) {
+	if w.file.f != nil && w.file.size > 0 && w.settings.rotation.due(w.file.born, now) {
+		w.rotate()
+	}
 }
 
 // tend does what is due by the clock: sync, and rotation by age.
@@ -350,13 +422,13 @@ func (w *writer) tend() {
 	now := w.settings.now()
 	if w.file.unsynced && now.Sub(w.lastSync) >= w.settings.syncInterval {
 		w.lastSync = now
+		begin := time.Now()
 		if err := w.file.flush(); err != nil {
-			w.report(fmt.Errorf("sync %s: %w", w.settings.path, err))
+			w.report(fmt.Errorf("sync %s: %w", w.name(), err))
 		}
+		w.settings.telemetry.ExporterJsonlSyncDuration.Record(context.Background(), time.Since(begin).Seconds())
 	}
-	if age := w.settings.rotation.MaxAge; age > 0 && w.file.f != nil && w.file.size > 0 && now.Sub(w.file.born) >= age {
-		w.rotate()
-	}
+	w.rotateIfDue(now)
 }
 
 // untilDue is how long until tend has something to do, if no request comes.
@@ -365,8 +437,8 @@ func (w *writer) untilDue() time.Duration {
 	if w.file.unsynced {
 		due = min(due, w.settings.syncInterval-now.Sub(w.lastSync))
 	}
-	if age := w.settings.rotation.MaxAge; age > 0 && w.file.f != nil && w.file.size > 0 {
-		due = min(due, age-now.Sub(w.file.born))
+	if w.file.f != nil && w.file.size > 0 {
+		due = min(due, w.settings.rotation.untilDue(w.file.born, now))
 	}
 	return max(due, 10*time.Millisecond)
 }

@@ -18,17 +18,21 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 	"go.uber.org/zap"
+
+	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/metadata"
+	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/metadatatest"
 )
 
 // testWriter starts a writer of folder/traces.jsonl.
 func testWriter(t *testing.T, folder string, change func(*writerSettings)) *writer {
 	t.Helper()
-	set := writerSettings{
-		path: filepath.Join(folder, "traces.jsonl"), sync: SyncNone, fileMode: 0o640, logger: zap.NewNop(), now: time.Now,
-		cutTorn: func(int64) {}, replaced: func() {}, status: func(error) {},
-	}
+	set := testWriterSettings(t, folder, "traces.jsonl", componenttest.NewNopTelemetrySettings())
 	if change != nil {
 		change(&set)
 	}
@@ -38,10 +42,31 @@ func testWriter(t *testing.T, folder string, change func(*writerSettings)) *writ
 	return w
 }
 
+func testWriterSettings(t testing.TB, folder, path string, telemetry component.TelemetrySettings) writerSettings {
+	t.Helper()
+	root, err := openRoot(folder, true, 0o750)
+	require.NoError(t, err)
+	template, err := parsePath(filepath.Join(folder, path), CompressionNone)
+	require.NoError(t, err)
+	x, err := acquireIndex(root, template)
+	require.NoError(t, err)
+	builder, err := metadata.NewTelemetryBuilder(telemetry)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		x.release()
+		require.NoError(t, root.close())
+	})
+	return writerSettings{
+		root: root, path: path, index: x, sync: SyncNone, fileMode: 0o640, logger: zap.NewNop(), telemetry: builder, now: time.Now,
+		status: func(error) {}, rotated: func(string) {}, grown: func(int64) {},
+	}
+}
+
 func send(ctx context.Context, w *writer, td ptrace.Traces) error {
 	c := newChunk()
 	addTraces(c, w.layout, td)
-	return w.commit(ctx, c)
+	w.submit(c)
+	return w.await(ctx, c)
 }
 
 func fileCount(t *testing.T, folder string) int {
@@ -145,18 +170,38 @@ func TestPruningGoesOnAfterARestart(t *testing.T) {
 
 func TestBackupNames(t *testing.T) {
 	folder := t.TempDir()
-	path := filepath.Join(folder, "traces.jsonl")
-	at := time.Date(2026, 11, 29, 16, 24, 28, 123456789, time.FixedZone("", 3600))
-	taken := filepath.Join(folder, "traces-20261129T152428.123456790Z.jsonl")
-	for _, name := range []string{taken, "metrics-20261129T152428.123456789Z.jsonl", "traces-20261129T152428Z.jsonl", "traces-20261329T152428.123456789Z.jsonl", "traces-20261129T152428.123456789Z.jsonl.bak"} {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, filepath.Base(name)), nil, 0o600))
-	}
-	b, err := findBackups(path)
+	root, err := os.OpenRoot(folder)
 	require.NoError(t, err)
-	require.Equal(t, []string{taken}, b.paths)
-	require.Equal(t, "traces-20261129T152428.123456791Z.jsonl", filepath.Base(b.next(at)), "the clock stands before the newest file")
-	require.Equal(t, "traces-20261129T152428.123456792Z.jsonl", filepath.Base(b.next(at.Add(-time.Hour))), "the clock was set back")
-	require.Equal(t, "traces-20261130T152428.123456789Z.jsonl", filepath.Base(b.next(at.Add(24*time.Hour))))
+	defer root.Close()
+	at := time.Date(2026, 11, 29, 16, 24, 28, 123456789, time.FixedZone("", 3600))
+	const taken = "traces-20261129T152428.123456790Z.jsonl.zst"
+	require.NoError(t, os.WriteFile(filepath.Join(folder, taken), nil, 0o600))
+	name := func(now time.Time) string {
+		path, _ := backupName(root, "traces.jsonl.zst", taken, now)
+		return path
+	}
+	require.Equal(t, "traces-20261129T152428.123456791Z.jsonl.zst", name(at), "the clock stands before the newest file")
+	require.Equal(t, "traces-20261129T152428.123456791Z.jsonl.zst", name(at.Add(-time.Hour)), "the clock was set back")
+	require.Equal(t, "traces-20261130T152428.123456789Z.jsonl.zst", name(at.Add(24*time.Hour)))
+	path, _ := backupName(root, "traces.jsonl.zst", "", at.Add(1))
+	require.Equal(t, "traces-20261129T152428.123456791Z.jsonl.zst", path, "no file that is there is replaced")
+
+	for _, tt := range []struct {
+		path, active string
+	}{
+		{"traces-20261129T152428.123456789Z.jsonl", "traces.jsonl"},
+		{"run-7/rank-3-20261129T152428.123456789Z.jsonl.zst", "run-7/rank-3.jsonl.zst"},
+		{"a-20261129T152428.123456789Z", "a"},
+		{"traces-20261129T152428Z.jsonl", ""},
+		{"traces-20261329T152428.123456789Z.jsonl", ""},
+		{"traces-20261129T152428.123456789Z.jsonl.bak", ""},
+		{"20261129T152428.123456789Z.jsonl", ""},
+		{"traces.jsonl", ""},
+	} {
+		active, _, ok := splitBackup(tt.path)
+		require.Equal(t, tt.active != "", ok, tt.path)
+		require.Equal(t, tt.active, active)
+	}
 }
 
 func TestRotationByAge(t *testing.T) {
@@ -288,7 +333,7 @@ func TestFileChangedFromOutside(t *testing.T) {
 		want     []string
 	}{
 		{"removed", func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) }, true, 1, spanNames(5, 10)},
-		{"folder removed", func(t *testing.T, path string) { require.NoError(t, os.RemoveAll(filepath.Dir(path))) }, true, 1, nil},
+		{"folder removed", func(t *testing.T, path string) { require.NoError(t, os.RemoveAll(filepath.Dir(path))) }, true, 1, spanNames(5, 10)},
 		{"truncated", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) }, true, 1, spanNames(5, 10)},
 		{"renamed", func(t *testing.T, path string) {
 			require.NoError(t, os.Rename(path, strings.TrimSuffix(path, ".jsonl")+"-1.jsonl"))
@@ -297,8 +342,10 @@ func TestFileChangedFromOutside(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			folder := filepath.Join(t.TempDir(), "data")
 			require.NoError(t, os.Mkdir(folder, 0o750))
-			var replaced atomic.Int64
-			w := testWriter(t, folder, func(s *writerSettings) { s.replaced = func() { replaced.Add(1) } })
+			tel := componenttest.NewTelemetry()
+			defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
+			set := testWriterSettings(t, folder, "traces.jsonl", tel.NewTelemetrySettings())
+			w := testWriter(t, folder, func(s *writerSettings) { *s = set })
 			require.NoError(t, send(t.Context(), w, numbered(0, 0, 5)))
 			tt.change(t, filepath.Join(folder, "traces.jsonl"))
 			err := send(t.Context(), w, numbered(0, 5, 5))
@@ -306,17 +353,12 @@ func TestFileChangedFromOutside(t *testing.T) {
 				require.ErrorIs(t, err, errReplaced)
 				err = send(t.Context(), w, numbered(0, 5, 5))
 			}
-			if tt.want == nil {
-				require.ErrorIs(t, err, os.ErrNotExist)
-				require.NoError(t, os.Mkdir(folder, 0o750))
-				require.NoError(t, send(t.Context(), w, numbered(0, 5, 5)))
-				tt.want = spanNames(5, 10)
-			} else {
-				require.NoError(t, err)
-			}
+			require.NoError(t, err)
 			require.NoError(t, send(t.Context(), w, numbered(0, 10, 5)))
 			require.ElementsMatch(t, tt.want, readFiles(t, folder))
-			require.Equal(t, tt.replaced, replaced.Load())
+			if tt.replaced > 0 {
+				metadatatest.AssertEqualExporterJsonlFilesReplaced(t, tel, []metricdata.DataPoint[int64]{{Value: tt.replaced}}, metricdatatest.IgnoreTimestamp())
+			}
 		})
 	}
 }
@@ -325,10 +367,13 @@ func TestFileChangedFromOutside(t *testing.T) {
 func TestRotationThatFails(t *testing.T) {
 	folder := t.TempDir()
 	w := testWriter(t, folder, func(s *writerSettings) { s.rotation.MaxBytes = 10 })
-	w.backups.prefix = filepath.Join(folder, "missing", "traces-")
-	for i := range 3 {
-		require.NoError(t, send(t.Context(), w, numbered(0, i, 1)))
+	require.NoError(t, send(t.Context(), w, numbered(0, 0, 1)))
+	w.settings.index.backup["traces.jsonl"] = []string{"traces-20261129T162428.123456789Z.jsonl"}
+	w.settings.path = filepath.Join("missing", "traces.jsonl") // where the rotated file would go
+	for i := range 2 {
+		require.NoError(t, send(t.Context(), w, numbered(0, 1+i, 1)))
 	}
+	w.settings.path = "traces.jsonl"
 	require.Equal(t, spanNames(0, 3), readFiles(t, folder))
 	require.Equal(t, 1, fileCount(t, folder))
 }
@@ -353,10 +398,14 @@ func TestTornTail(t *testing.T) {
 			path := filepath.Join(folder, "traces.jsonl")
 			text := tt.tear(whole)
 			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-			var torn int64
-			w := testWriter(t, folder, func(s *writerSettings) { s.cutTorn = func(n int64) { torn += n } })
+			tel := componenttest.NewTelemetry()
+			defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
+			set := testWriterSettings(t, folder, "traces.jsonl", tel.NewTelemetrySettings())
+			w := testWriter(t, folder, func(s *writerSettings) { *s = set })
 			require.NoError(t, send(t.Context(), w, numbered(0, 1, 1)))
-			require.Equal(t, tt.torn, torn)
+			if tt.torn > 0 {
+				metadatatest.AssertEqualExporterJsonlTornBytes(t, tel, []metricdata.DataPoint[int64]{{Value: tt.torn}}, metricdatatest.IgnoreTimestamp())
+			}
 			want := spanNames(1, 1)
 			if strings.HasPrefix(text, whole) {
 				want = append([]string{"old"}, want...)
@@ -401,12 +450,8 @@ func TestLockIsReleased(t *testing.T) {
 func BenchmarkCommit(b *testing.B) {
 	for _, senders := range []int{1, 8} {
 		b.Run(fmt.Sprintf("senders=%d", senders), func(b *testing.B) {
-			cfg := createDefaultConfig().(*Config)
-			cfg.Path = filepath.Join(b.TempDir(), "{signal}.jsonl")
-			cfg.MinFreeBytes = 0
-			cfg.Rotation.MaxBackups = 1
-			set := writerSettings{path: filepath.Join(b.TempDir(), "traces.jsonl"), sync: SyncNone, rotation: cfg.Rotation, fileMode: 0o640,
-				logger: zap.NewNop(), now: time.Now, status: func(error) {}, replaced: func() {}, cutTorn: func(int64) {}}
+			set := testWriterSettings(b, b.TempDir(), "traces.jsonl", componenttest.NewNopTelemetrySettings())
+			set.rotation = RotationConfig{MaxBytes: 256 << 20, MaxBackups: 1}
 			w, err := startWriter(set, &compact{members: allIdentity()})
 			require.NoError(b, err)
 			td := benchTraces()

@@ -23,13 +23,23 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                      metric.Meter
-	mu                         sync.Mutex
-	registrations              []metric.Registration
-	ExporterJsonlFilesReplaced metric.Int64Counter
-	ExporterJsonlTextRepaired  metric.Int64Counter
-	ExporterJsonlTornBytes     metric.Int64Counter
-	ExporterJsonlValuesCut     metric.Int64Counter
+	meter                           metric.Meter
+	mu                              sync.Mutex
+	registrations                   []metric.Registration
+	ExporterJsonlFailingFiles       metric.Int64Gauge
+	ExporterJsonlFilesPruned        metric.Int64Counter
+	ExporterJsonlFilesReplaced      metric.Int64Counter
+	ExporterJsonlFlushDuration      metric.Float64Histogram
+	ExporterJsonlOpenFiles          metric.Int64Gauge
+	ExporterJsonlPartitionsMissing  metric.Int64Counter
+	ExporterJsonlPartitionsOverflow metric.Int64Counter
+	ExporterJsonlRotations          metric.Int64Counter
+	ExporterJsonlSyncDuration       metric.Float64Histogram
+	ExporterJsonlTextRepaired       metric.Int64Counter
+	ExporterJsonlTornBytes          metric.Int64Counter
+	ExporterJsonlValuesCut          metric.Int64Counter
+	ExporterJsonlWrittenBytes       metric.Int64Counter
+	ExporterJsonlWrittenRecords     metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -61,10 +71,60 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExporterJsonlFailingFiles, err = builder.meter.Int64Gauge(
+		"otelcol_exporter_jsonl_failing_files",
+		metric.WithDescription("Files that cannot be written now, because the disk is full or for another reason; 0 when all is well. [Alpha]"),
+		metric.WithUnit("{files}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlFilesPruned, err = builder.meter.Int64Counter(
+		"otelcol_exporter_jsonl_files_pruned",
+		metric.WithDescription("Files that were removed because a bound on backups, age or total bytes left no room for them. [Alpha]"),
+		metric.WithUnit("{files}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterJsonlFilesReplaced, err = builder.meter.Int64Counter(
 		"otelcol_exporter_jsonl_files_replaced",
-		metric.WithDescription("Files that were removed or renamed from outside while they were written, and opened anew. [Alpha]"),
+		metric.WithDescription("Files that were removed or truncated from outside while they were written, and opened anew. [Alpha]"),
 		metric.WithUnit("{files}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlFlushDuration, err = builder.meter.Float64Histogram(
+		"otelcol_exporter_jsonl_flush_duration",
+		metric.WithDescription("Time to write a group of requests, compression and the sync of `sync always` included. [Alpha]"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries([]float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}...),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlOpenFiles, err = builder.meter.Int64Gauge(
+		"otelcol_exporter_jsonl_open_files",
+		metric.WithDescription("Files that are open for writing. [Alpha]"),
+		metric.WithUnit("{files}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlPartitionsMissing, err = builder.meter.Int64Counter(
+		"otelcol_exporter_jsonl_partitions_missing",
+		metric.WithDescription("Values of the path that a resource did not say; its records went to `unknown`. [Alpha]"),
+		metric.WithUnit("{values}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlPartitionsOverflow, err = builder.meter.Int64Counter(
+		"otelcol_exporter_jsonl_partitions_overflow",
+		metric.WithDescription("Resources whose records went to `overflow`, because max_partitions was reached. [Alpha]"),
+		metric.WithUnit("{resources}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlRotations, err = builder.meter.Int64Counter(
+		"otelcol_exporter_jsonl_rotations",
+		metric.WithDescription("Files that were ended under a name of their own. [Alpha]"),
+		metric.WithUnit("{files}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlSyncDuration, err = builder.meter.Float64Histogram(
+		"otelcol_exporter_jsonl_sync_duration",
+		metric.WithDescription("Time to bring a file to the disk, where sync goes by interval. [Alpha]"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries([]float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterJsonlTextRepaired, err = builder.meter.Int64Counter(
@@ -75,7 +135,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterJsonlTornBytes, err = builder.meter.Int64Counter(
 		"otelcol_exporter_jsonl_torn_bytes",
-		metric.WithDescription("Bytes of torn last lines that were cut off when a file was opened. [Alpha]"),
+		metric.WithDescription("Bytes of torn last lines and frames that were cut off when a file was opened. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -83,6 +143,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_jsonl_values_cut",
 		metric.WithDescription("Lists and maps that stood deeper than 64 levels and were replaced by a marker. [Alpha]"),
 		metric.WithUnit("{values}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlWrittenBytes, err = builder.meter.Int64Counter(
+		"otelcol_exporter_jsonl_written_bytes",
+		metric.WithDescription("Bytes that were written to files, definitions included, after compression. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlWrittenRecords, err = builder.meter.Int64Counter(
+		"otelcol_exporter_jsonl_written_records",
+		metric.WithDescription("Spans, data points and log records that were written. [Alpha]"),
+		metric.WithUnit("{records}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -19,12 +19,46 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	tb.ExporterJsonlFailingFiles.Record(context.Background(), 1)
+	tb.ExporterJsonlFilesPruned.Add(context.Background(), 1)
 	tb.ExporterJsonlFilesReplaced.Add(context.Background(), 1)
+	tb.ExporterJsonlFlushDuration.Record(context.Background(), 1)
+	tb.ExporterJsonlOpenFiles.Record(context.Background(), 1)
+	tb.ExporterJsonlPartitionsMissing.Add(context.Background(), 1)
+	tb.ExporterJsonlPartitionsOverflow.Add(context.Background(), 1)
+	tb.ExporterJsonlRotations.Add(context.Background(), 1)
+	tb.ExporterJsonlSyncDuration.Record(context.Background(), 1)
 	tb.ExporterJsonlTextRepaired.Add(context.Background(), 1)
 	tb.ExporterJsonlTornBytes.Add(context.Background(), 1)
 	tb.ExporterJsonlValuesCut.Add(context.Background(), 1)
+	tb.ExporterJsonlWrittenBytes.Add(context.Background(), 1)
+	tb.ExporterJsonlWrittenRecords.Add(context.Background(), 1)
+	AssertEqualExporterJsonlFailingFiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlFilesPruned(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterJsonlFilesReplaced(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlFlushDuration(t, testTel,
+		[]metricdata.HistogramDataPoint[float64]{{}}, metricdatatest.IgnoreValue(),
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlOpenFiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlPartitionsMissing(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlPartitionsOverflow(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlRotations(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlSyncDuration(t, testTel,
+		[]metricdata.HistogramDataPoint[float64]{{}}, metricdatatest.IgnoreValue(),
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterJsonlTextRepaired(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
@@ -33,6 +67,12 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterJsonlValuesCut(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlWrittenBytes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlWrittenRecords(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

@@ -1,0 +1,382 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonlexporter // import "github.com/lenscol/lenscol/exporter/jsonlexporter"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
+
+	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/metadata"
+)
+
+// pool holds the open files of one exporter, for all three signals: a path without {signal} takes all of them.
+//
+// Every path has one writer while it is open. A request holds the writers that it needs until they have answered, so a file
+// that is closed to make room for another has nothing pending; one that is needed again is opened anew, appending.
+type pool struct {
+	cfg       *Config
+	template  *pathTemplate
+	root      *rootFolder
+	index     *index
+	logger    *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	now       func() time.Time
+
+	mu      sync.Mutex
+	idle    *sync.Cond          // a writer was given back
+	writers map[string]*pooled  // by path below the root
+	keys    map[string]struct{} // partitions that were seen, at most max_partitions
+	uses    int64               // counts, to find the writer that was not used for longest
+	closed  bool
+
+	statusMu sync.Mutex
+	failing  map[*pooled]error // that cannot write now
+	hosts    map[*jsonlExporter]component.Host
+
+	janitor chan struct{} // holds one: look at the bounds
+	stop    chan struct{}
+	stopped chan struct{}
+}
+
+// pooled is a writer and who uses it.
+type pooled struct {
+	*writer
+	users    int
+	lastUsed int64
+}
+
+var errBusy = errors.New("all open files are in use")
+
+var (
+	poolsMu sync.Mutex
+	pools   = map[*Config]*pool{}
+)
+
+// acquirePool returns the pool of an exporter, made by the first signal that asks for it. A path that does not depend on what is
+// written is opened at once, so that what is wrong with it ends the start.
+func acquirePool(e *jsonlExporter, host component.Host) (*pool, error) {
+	poolsMu.Lock()
+	defer poolsMu.Unlock()
+	p, ok := pools[e.cfg]
+	if !ok {
+		var err error
+		if p, err = newPool(e); err != nil {
+			return nil, err
+		}
+		pools[e.cfg] = p
+	}
+	p.statusMu.Lock()
+	defer p.statusMu.Unlock()
+	p.hosts[e] = host
+	for _, err := range p.failing {
+		componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(err))
+		break
+	}
+	return p, nil
+}
+
+func newPool(e *jsonlExporter) (*pool, error) {
+	template, err := e.cfg.template()
+	if err != nil {
+		return nil, err
+	}
+	root, err := openRoot(template.root, e.cfg.CreateDirectory, e.cfg.DirectoryMode.mode())
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{
+		cfg: e.cfg, template: template, root: root, logger: e.logger, telemetry: e.telemetry, now: e.now,
+		writers: map[string]*pooled{}, keys: map[string]struct{}{}, failing: map[*pooled]error{}, hosts: map[*jsonlExporter]component.Host{},
+		janitor: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	p.idle = sync.NewCond(&p.mu)
+	if p.index, err = acquireIndex(root, template); err != nil {
+		return nil, errors.Join(err, root.close())
+	}
+	if template.partitioned() {
+		if err = probe(root); err != nil {
+			p.index.release()
+			return nil, errors.Join(err, root.close())
+		}
+		for _, path := range p.index.paths() {
+			if key, ok := template.keyOf(path); ok && len(p.keys) < e.cfg.MaxPartitions {
+				p.keys[key] = struct{}{}
+			}
+		}
+	}
+	go p.clean()
+	return p, nil
+}
+
+// probe finds out at start whether files can be made below the root.
+func probe(root *rootFolder) error {
+	name := fmt.Sprintf(".probe-%d", os.Getpid())
+	f, err := root.get().OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("write below %s: %w", root.path, err)
+	}
+	return errors.Join(f.Close(), root.get().Remove(name))
+}
+
+// route returns the path for a resource, and counts what it does not say.
+func (p *pool) route(r *rendered, signal string, attrs pcommon.Map) string {
+	now := p.now()
+	p.template.render(r, signal, attrs, now)
+	if r.missing > 0 {
+		p.telemetry.ExporterJsonlPartitionsMissing.Add(context.Background(), int64(r.missing))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.keys[string(r.key)]; !ok {
+		if len(p.keys) >= p.cfg.MaxPartitions {
+			p.telemetry.ExporterJsonlPartitionsOverflow.Add(context.Background(), 1)
+			return p.template.overflow(signal, now)
+		}
+		p.keys[string(r.key)] = struct{}{}
+	}
+	return string(r.path)
+}
+
+// acquire returns the writer of a path, opened if need be. Where as many files are open as may be and all are in use, it
+// waits, or returns errBusy: who holds a writer must not wait for another.
+func (p *pool) acquire(path string, wait bool) (*pooled, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		if p.closed {
+			return nil, errClosed
+		}
+		if w, ok := p.writers[path]; ok {
+			w.users++
+			return w, nil
+		}
+		if len(p.writers) < p.cfg.MaxOpenFiles {
+			break
+		}
+		if evicted, err := p.evict(); err != nil {
+			return nil, err
+		} else if evicted {
+			break
+		}
+		if !wait {
+			return nil, errBusy
+		}
+		p.idle.Wait()
+	}
+	w := &pooled{users: 1}
+	set, err := p.writerSettings(path, w)
+	if err != nil {
+		return nil, err
+	}
+	if w.writer, err = startWriter(set, p.cfg.newLayout()); err != nil {
+		return nil, err
+	}
+	p.writers[path] = w
+	p.telemetry.ExporterJsonlOpenFiles.Record(context.Background(), int64(len(p.writers)))
+	return w, nil
+}
+
+// evict closes the writer that nobody uses and that was not used for longest.
+func (p *pool) evict() (bool, error) {
+	var path string
+	for candidate, w := range p.writers {
+		if w.users == 0 && (path == "" || w.lastUsed < p.writers[path].lastUsed) {
+			path = candidate
+		}
+	}
+	if path == "" {
+		return false, nil
+	}
+	w := p.writers[path]
+	delete(p.writers, path)
+	p.telemetry.ExporterJsonlOpenFiles.Record(context.Background(), int64(len(p.writers)))
+	err := w.close(context.Background()) // Nothing is pending.
+	p.report(w, nil)
+	return true, err
+}
+
+// giveBack ends the use of a writer.
+func (p *pool) giveBack(w *pooled) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.uses++
+	w.users--
+	w.lastUsed = p.uses
+	p.idle.Signal()
+}
+
+func (p *pool) writerSettings(path string, w *pooled) (writerSettings, error) {
+	frames, err := newFraming(p.cfg.Compression, p.cfg.CompressionLevel)
+	if err != nil {
+		return writerSettings{}, err
+	}
+	rotation := p.cfg.Rotation
+	if most := p.cfg.Retention.MaxTotalBytes; most > 0 {
+		// A file that is being written cannot be removed: it is ended early enough for the rest to fit.
+		if part := max(most/8, 1); rotation.MaxBytes == 0 || rotation.MaxBytes > part {
+			rotation.MaxBytes = part
+		}
+	}
+	return writerSettings{
+		root: p.root, path: path, framing: frames, index: p.index, sync: p.cfg.Sync, syncInterval: p.cfg.SyncInterval,
+		flushInterval: p.cfg.flushInterval(), rotation: rotation, minFree: int64(p.cfg.MinFreeBytes), fileMode: p.cfg.FileMode,
+		logger: p.logger, now: p.now, telemetry: p.telemetry,
+		status:  func(err error) { p.report(w, err) },
+		rotated: p.rotated,
+		grown: func(total int64) {
+			if most := int64(p.cfg.Retention.MaxTotalBytes); most > 0 && total > most {
+				p.wakeJanitor()
+			}
+		},
+	}, nil
+}
+
+// report tells the components when the first writer fails, and when the last one that failed writes again or is closed. It
+// is called by writers that the pool may be waiting for, so it takes a lock of its own.
+func (p *pool) report(w *pooled, err error) {
+	p.statusMu.Lock()
+	defer p.statusMu.Unlock()
+	before := len(p.failing)
+	if err != nil {
+		p.failing[w] = err
+	} else {
+		delete(p.failing, w)
+	}
+	p.telemetry.ExporterJsonlFailingFiles.Record(context.Background(), int64(len(p.failing)))
+	var event *componentstatus.Event
+	switch {
+	case before == 0 && err != nil:
+		event = componentstatus.NewRecoverableErrorEvent(err)
+	case before > 0 && len(p.failing) == 0:
+		event = componentstatus.NewEvent(componentstatus.StatusOK)
+	default:
+		return
+	}
+	for _, host := range p.hosts {
+		componentstatus.ReportStatus(host, event)
+	}
+}
+
+// release closes all files when the last signal leaves.
+func (p *pool) release(ctx context.Context, e *jsonlExporter) error {
+	poolsMu.Lock()
+	defer poolsMu.Unlock()
+	p.statusMu.Lock()
+	delete(p.hosts, e)
+	left := len(p.hosts)
+	p.statusMu.Unlock()
+	if left > 0 {
+		return nil
+	}
+	delete(pools, p.cfg)
+	return p.close(ctx)
+}
+
+func (p *pool) close(ctx context.Context) error {
+	close(p.stop)
+	<-p.stopped
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.idle.Broadcast()
+	var errs []error
+	for path, w := range p.writers {
+		errs = append(errs, w.close(ctx))
+		delete(p.writers, path)
+	}
+	p.index.release()
+	return errors.Join(append(errs, p.root.close())...)
+}
+
+// clean holds the archive to its bounds: whenever a writer finds them passed or has rotated, and by the clock.
+func (p *pool) clean() {
+	defer close(p.stopped)
+	tick := time.NewTicker(cleanInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-p.janitor:
+		case <-tick.C:
+			p.rotateIdle()
+		}
+		p.prune()
+	}
+}
+
+const cleanInterval = time.Minute
+
+func (p *pool) wakeJanitor() {
+	select {
+	case p.janitor <- struct{}{}:
+	default:
+	}
+}
+
+// prune removes what the bounds on age and on the whole archive leave no room for. Where only files that are open are left,
+// those that nobody uses are closed first.
+func (p *pool) prune() {
+	l := limits{bytes: int64(p.cfg.Retention.MaxTotalBytes)}
+	if age := p.cfg.Retention.MaxAge; age > 0 {
+		l.before = p.now().Add(-age)
+	}
+	if l == (limits{}) {
+		return
+	}
+	for {
+		left, removed, err := p.index.prune(p.root.get(), l)
+		p.telemetry.ExporterJsonlFilesPruned.Add(context.Background(), int64(removed))
+		if err != nil {
+			p.logger.Warn("pruning did not work; it is tried again", zap.String("root", p.root.path), zap.Error(err))
+			return
+		}
+		if l.bytes == 0 || left <= l.bytes {
+			return
+		}
+		p.mu.Lock()
+		evicted, err := p.evict()
+		p.mu.Unlock()
+		if !evicted || err != nil {
+			return // All that is left is in use; the writers' rotations wake us again.
+		}
+	}
+}
+
+// rotateIdle ends the files of partitions that are not open, by age and schedule, as their writers would.
+func (p *pool) rotateIdle() {
+	r, now := p.cfg.Rotation, p.now()
+	if r.MaxAge == 0 && r.Schedule == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for path, last := range p.index.idle() {
+		if _, open := p.writers[path]; !open && r.due(last, now) {
+			to, at := backupName(p.root.get(), path, p.index.lastBackup(path), now)
+			if err := p.root.get().Rename(path, to); err != nil {
+				p.logger.Warn("rotation did not work; it is tried again", zap.String("path", p.root.name(path)), zap.Error(err))
+				continue
+			}
+			p.index.opened(path, 0)
+			p.index.rotated(path, to, at)
+			p.rotated(to)
+		}
+	}
+}
+
+// rotated is told of every file that was ended under a name of its own.
+func (p *pool) rotated(string) {
+	p.telemetry.ExporterJsonlRotations.Add(context.Background(), 1)
+	p.wakeJanitor()
+}

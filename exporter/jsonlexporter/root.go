@@ -1,0 +1,78 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonlexporter // import "github.com/lenscol/lenscol/exporter/jsonlexporter"
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// rootFolder is the folder that all files of an exporter stand below. They are reached through an os.Root alone: no name
+// and no link below it leads out of it.
+type rootFolder struct {
+	path   string // absolute
+	mode   os.FileMode
+	create bool
+
+	mu      sync.Mutex
+	current *os.Root
+}
+
+// openRoot opens the folder, and creates it where that is asked for.
+func openRoot(path string, create bool, mode os.FileMode) (*rootFolder, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &rootFolder{path: path, mode: mode, create: create}
+	r.current, err = r.open()
+	return r, err
+}
+
+func (r *rootFolder) open() (*os.Root, error) {
+	if r.create {
+		if err := os.MkdirAll(r.path, r.mode); err != nil {
+			return nil, fmt.Errorf("create the folder %s: %w", r.path, err)
+		}
+	}
+	root, err := os.OpenRoot(r.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w; create it, or set create_directory: true", err)
+	}
+	return root, err
+}
+
+func (r *rootFolder) get() *os.Root {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current
+}
+
+// restore makes the folder of a file again that was removed from outside, and the root where that is gone too.
+func (r *rootFolder) restore(folder string) error {
+	if !r.create {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	there, err := os.Stat(r.path)
+	held, heldErr := r.current.Stat(".")
+	if err != nil || heldErr != nil || !os.SameFile(there, held) {
+		root, err := r.open()
+		if err != nil {
+			return err
+		}
+		_ = r.current.Close() // It leads nowhere any more.
+		r.current = root
+	}
+	return r.current.MkdirAll(folder, r.mode)
+}
+
+func (r *rootFolder) close() error { return r.get().Close() }
+
+// name is the path of a file below the root, for people.
+func (r *rootFolder) name(path string) string { return filepath.Join(r.path, path) }
