@@ -256,8 +256,9 @@ func dryRun(ctx context.Context, set otelcol.CollectorSettings) error {
 
 // log writes one line that must be seen at every log level and in every log encoding.
 func (a *agent) log(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "%s %s %s: %s\n", a.now().UTC().Format(time.RFC3339), a.set.BuildInfo.Command, a.set.BuildInfo.Version,
-		strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; "))
+	lines := strings.FieldsFunc(fmt.Sprintf(format, args...), func(r rune) bool { return r == '\n' })
+	text := strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
+	fmt.Fprintf(a.stderr, "%s %s %s: %s\n", a.now().UTC().Format(time.RFC3339), a.set.BuildInfo.Command, a.set.BuildInfo.Version, text)
 }
 
 // configLogger takes what the providers say while a config is read: variables that are not set, for one.
