@@ -162,6 +162,13 @@ func counts(t testing.TB, tel *componenttest.Telemetry) map[string]int64 {
 	return out
 }
 
+// each calls f with every field of a message.
+func each(message []byte, f func(field int32, whole, content []byte)) {
+	for in := (fields{rest: message}); in.next(); {
+		f(in.number, in.whole, in.content)
+	}
+}
+
 // sift is what the gate makes of a request that is then accepted.
 func sift(g *gate, signal ranks.Signal, request []byte) (kept []byte) {
 	g.sift(signal, request, func(b []byte, o outcome) {

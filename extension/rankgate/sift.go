@@ -87,7 +87,7 @@ func (s *sifter) sift(signal ranks.Signal, request []byte, tally *ranks.Tally) (
 		s.out = append(s.out, request[from:start]...)
 		from = pos
 		if goes == some {
-			s.out = appendField(s.out, fieldResourceItems, s.pick(signal, content))
+			s.out = appendField(s.out, fieldResourceItems, s.pick(content))
 		}
 	}
 	if from == 0 {
@@ -207,86 +207,86 @@ func (s *sifter) tallyPicks(signal ranks.Signal, d ranks.Decision, tally *ranks.
 		if !s.counts(sc) {
 			continue
 		}
-		each(sc.content, func(field int32, _, content []byte) {
-			if field != fieldItem {
-				return
+		for f := (fields{rest: sc.content}); f.next(); {
+			if f.number != fieldItem {
+				continue
 			}
 			var reason ranks.Reason
 			var picked bool
 			if signal == ranks.Traces {
-				name, status := spanFacts(content)
+				name, status := spanFacts(f.content)
 				reason, picked = ranks.PicksSpan(s.decider, name, status)
 			} else {
-				reason, picked = ranks.ByError, s.decider.PicksRecord(severity(content))
+				reason, picked = ranks.ByError, s.decider.PicksRecord(severity(f.content))
 			}
 			if picked {
 				kept++
 				tally.Kept(d, reason, 1)
 			}
 			s.picked = append(s.picked, picked)
-		})
+		}
 	}
 	return kept
 }
 
 // pick is the content of a resource with the items of s.picked alone, and with the scopes that have any.
-func (s *sifter) pick(signal ranks.Signal, content []byte) []byte {
+func (s *sifter) pick(content []byte) []byte {
 	s.part = s.part[:0]
-	next := 0 // in picked
-	at := 0   // in scopes
-	each(content, func(field int32, whole, inner []byte) {
-		if field != fieldScope && field != fieldScopeOfOldSender {
-			s.part = append(s.part, whole...)
-			return
+	scopes, picked := s.scopes, s.picked // those to come
+	for f := (fields{rest: content}); f.next(); {
+		if f.number != fieldScope && f.number != fieldScopeOfOldSender {
+			s.part = append(s.part, f.whole...)
+			continue
 		}
-		sc := s.scopes[at]
-		at++
-		if !s.counts(sc) {
-			return // pdata would read it once the others are gone
+		read := s.counts(scopes[0])
+		scopes = scopes[1:]
+		if !read {
+			continue // pdata would read it once the others are gone
 		}
 		s.inScope = s.inScope[:0]
 		any := false
-		each(inner, func(field int32, whole, _ []byte) {
-			if field == fieldItem {
-				next++
-				if !s.picked[next-1] {
-					return
+		for in := (fields{rest: f.content}); in.next(); {
+			if in.number == fieldItem {
+				goes := picked[0]
+				picked = picked[1:]
+				if !goes {
+					continue
 				}
 				any = true
 			}
-			s.inScope = append(s.inScope, whole...)
-		})
-		if any {
-			s.part = appendField(s.part, int(field), s.inScope)
+			s.inScope = append(s.inScope, in.whole...)
 		}
-	})
+		if any {
+			s.part = appendField(s.part, int(f.number), s.inScope)
+		}
+	}
 	return s.part
 }
 
 // spanFacts reads name and status of a span. Of a field that is there several times the last holds; a status is the sum
 // of its pieces.
 func spanFacts(span []byte) (name []byte, status ptrace.StatusCode) {
-	each(span, func(field int32, _, content []byte) {
-		switch field {
+	for f := (fields{rest: span}); f.next(); {
+		switch f.number {
 		case fieldSpanName:
-			name = content
+			name = f.content
 		case fieldSpanStatus:
-			each(content, func(field int32, whole, _ []byte) {
-				if field == fieldStatusCode {
-					status = ptrace.StatusCode(varintAt(whole))
+			for in := (fields{rest: f.content}); in.next(); {
+				if in.number == fieldStatusCode {
+					status = ptrace.StatusCode(in.value())
 				}
-			})
+			}
 		}
-	})
+	}
 	return name, status
 }
 
 // severity reads the severity of a log record.
 func severity(record []byte) (n plog.SeverityNumber) {
-	each(record, func(field int32, whole, _ []byte) {
-		if field == fieldLogSeverity {
-			n = plog.SeverityNumber(varintAt(whole))
+	for f := (fields{rest: record}); f.next(); {
+		if f.number == fieldLogSeverity {
+			n = plog.SeverityNumber(f.value())
 		}
-	})
+	}
 	return n
 }

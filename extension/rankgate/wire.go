@@ -97,6 +97,37 @@ type frame struct {
 	end int
 }
 
+// isPlain reports whether a KeyValue is a key and a text, bool, integer or double in the form that all encoders write.
+// Most are, and there are more of them than of anything else.
+func isPlain(kv []byte) bool {
+	if len(kv) < 2 || kv[0] != 1<<3|wireLen || kv[1] >= 0x80 || int(kv[1])+6 > len(kv) {
+		return false
+	}
+	v := kv[2+int(kv[1]):] // the value: its tag, its length, the tag in it, four bytes at least
+	if v[0] != 2<<3|wireLen || v[1] >= 0x80 || int(v[1])+2 != len(v) {
+		return false
+	}
+	switch v[2] {
+	case 1<<3 | wireLen:
+		return v[3] < 0x80 && int(v[3])+4 == len(v)
+	case 2<<3 | wireVarint, 3<<3 | wireVarint:
+		last := len(v) - 1
+		if last-3 >= 9 {
+			return false
+		}
+		for _, b := range v[3:last] {
+			if b < 0x80 {
+				return false
+			}
+		}
+		return v[last] < 0x80
+	case 4<<3 | wireFixed64:
+		return len(v) == 3+8
+	default:
+		return false
+	}
+}
+
 // Items and what leads to them in a scope's bytes; a shallow walk enters nothing else.
 var (
 	isItem = [endMessages]bool{
@@ -228,7 +259,7 @@ func (w *walker) walk(of message, buf []byte, shallow bool) (items int, ok bool)
 		case mNumberPoint, mHistogramPoint, mExponentialHistogramPoint, mSummaryPoint:
 			points++
 		}
-		if shallow && !isPath[act] {
+		if shallow && !isPath[act] || act == mKeyValue && isPlain(buf[start:pos]) {
 			continue
 		}
 		w.stack = append(w.stack, frame{of, end})
@@ -237,25 +268,48 @@ func (w *walker) walk(of message, buf []byte, shallow bool) (items int, ok bool)
 	}
 }
 
-// each calls f with every field of a message that the walker has found good: its number, all of its bytes, and, of a
-// field with a length, the content.
-func each(buf []byte, f func(field int32, whole, content []byte)) {
-	for pos := 0; pos < len(buf); {
-		start := pos
-		field, wire, next, _ := readTag(buf, pos)
-		var content []byte
-		if wire == wireLen {
-			content, pos, _ = readLen(buf, next)
-		} else {
-			pos, _ = skipField(buf, next, wire)
-		}
-		f(field, buf[start:pos], content)
-	}
+// fields goes through a message that the walker has found good:
+//
+//	for f := (fields{rest: message}); f.next(); {
+type fields struct {
+	rest    []byte // what is to come
+	number  int32
+	whole   []byte // the field with its tag
+	content []byte // of a field with a length
 }
 
-// varintAt is the value of a field that each has shown.
-func varintAt(whole []byte) uint64 {
-	_, n := binary.Uvarint(whole)
-	num, _, _ := readVarint(whole, n)
+func (f *fields) next() bool {
+	buf := f.rest
+	if len(buf) == 0 {
+		return false
+	}
+	pos := 1
+	wire := int(buf[0] & 7)
+	f.number = int32(buf[0] >> 3)
+	if buf[0] >= 0x80 {
+		f.number, wire, pos, _ = readTag(buf, 0)
+	}
+	switch {
+	case wire == wireFixed64:
+		pos += 8
+		f.content = nil
+	case wire == wireLen && buf[pos] < 0x80:
+		start := pos + 1
+		pos = start + int(buf[pos])
+		f.content = buf[start:pos:pos]
+	case wire == wireLen:
+		f.content, pos, _ = readLen(buf, pos)
+	default:
+		pos, _ = skipField(buf, pos, wire)
+		f.content = nil
+	}
+	f.whole, f.rest = buf[:pos:pos], buf[pos:]
+	return true
+}
+
+// value is the number in a field of the type varint.
+func (f *fields) value() uint64 {
+	_, n := binary.Uvarint(f.whole)
+	num, _, _ := readVarint(f.whole, n)
 	return num
 }
