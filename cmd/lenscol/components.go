@@ -4,6 +4,8 @@ package main
 
 import (
 	jsonlexporter "github.com/lenscol/lenscol/exporter/jsonlexporter"
+	rankgate "github.com/lenscol/lenscol/extension/rankgate"
+	rankfilter "github.com/lenscol/lenscol/processor/rankfilter"
 	countconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/countconnector"
 	spanmetricsconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
 	fileexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
@@ -75,6 +77,7 @@ func components() (otelcol.Factories, error) {
 		bearertokenauthextension.NewFactory(),
 		basicauthextension.NewFactory(),
 		filestorage.NewFactory(),
+		rankgate.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -85,6 +88,7 @@ func components() (otelcol.Factories, error) {
 		bearertokenauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension v0.158.0",
 		basicauthextension.NewFactory().Type():       "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension v0.158.0",
 		filestorage.NewFactory().Type():              "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.158.0",
+		rankgate.NewFactory().Type():                 "github.com/lenscol/lenscol v0.0.0",
 	})
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
@@ -148,6 +152,7 @@ func components() (otelcol.Factories, error) {
 		groupbytraceprocessor.NewFactory(),
 		resourcedetectionprocessor.NewFactory(),
 		k8sattributesprocessor.NewFactory(),
+		rankfilter.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -165,6 +170,7 @@ func components() (otelcol.Factories, error) {
 		groupbytraceprocessor.NewFactory().Type():         "github.com/open-telemetry/opentelemetry-collector-contrib/processor/groupbytraceprocessor v0.158.0",
 		resourcedetectionprocessor.NewFactory().Type():    "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourcedetectionprocessor v0.158.0",
 		k8sattributesprocessor.NewFactory().Type():        "github.com/open-telemetry/opentelemetry-collector-contrib/processor/k8sattributesprocessor v0.158.0",
+		rankfilter.NewFactory().Type():                    "github.com/lenscol/lenscol v0.0.0",
 	})
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
