@@ -30,7 +30,11 @@ func createTraces(ctx context.Context, set exporter.Settings, cfg component.Conf
 	if err != nil {
 		return nil, err
 	}
-	return exporterhelper.NewTraces(ctx, set, cfg, e.pushTraces, e.options()...)
+	inner, err := exporterhelper.NewTraces(ctx, set, cfg, e.pushTraces, e.options()...)
+	if err != nil || !e.cfg.QueueConfig.HasValue() {
+		return inner, err
+	}
+	return &gatedTraces{Traces: inner}, nil
 }
 
 func createMetrics(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
@@ -38,7 +42,11 @@ func createMetrics(ctx context.Context, set exporter.Settings, cfg component.Con
 	if err != nil {
 		return nil, err
 	}
-	return exporterhelper.NewMetrics(ctx, set, cfg, e.pushMetrics, e.options()...)
+	inner, err := exporterhelper.NewMetrics(ctx, set, cfg, e.pushMetrics, e.options()...)
+	if err != nil || !e.cfg.QueueConfig.HasValue() {
+		return inner, err
+	}
+	return &gatedMetrics{Metrics: inner}, nil
 }
 
 func createLogs(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
@@ -46,7 +54,11 @@ func createLogs(ctx context.Context, set exporter.Settings, cfg component.Config
 	if err != nil {
 		return nil, err
 	}
-	return exporterhelper.NewLogs(ctx, set, cfg, e.pushLogs, e.options()...)
+	inner, err := exporterhelper.NewLogs(ctx, set, cfg, e.pushLogs, e.options()...)
+	if err != nil || !e.cfg.QueueConfig.HasValue() {
+		return inner, err
+	}
+	return &gatedLogs{Logs: inner}, nil
 }
 
 func (e *jsonlExporter) options() []exporterhelper.Option {

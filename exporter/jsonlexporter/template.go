@@ -188,8 +188,16 @@ func (p templatePart) value(attrs pcommon.Map) string {
 	case "host":
 		p.attr = semconv.HostName
 	}
-	v, _ := attrs.Get(p.attr)
-	return v.AsString()
+	v, ok := attrs.Get(p.attr)
+	if !ok {
+		return ""
+	}
+	switch v.Type() {
+	case pcommon.ValueTypeStr, pcommon.ValueTypeInt, pcommon.ValueTypeDouble, pcommon.ValueTypeBool:
+		return v.AsString()
+	default: // A list or a map names nothing, and may be nested without end.
+		return ""
+	}
 }
 
 // appendName writes a value as a part of a file name. What it has to change it marks with a hash of the whole value, so that
