@@ -28,7 +28,7 @@ var _ component.Config = (*Config)(nil)
 
 // Validate names the key of every setting that cannot be.
 func (c *Config) Validate() error {
-	errs := []error{c.Ranks.Validate()}
+	errs := []error{c.Ranks.Check()}
 	for _, path := range []struct{ key, value string }{
 		{"traces_url_path", c.TracesURLPath}, {"metrics_url_path", c.MetricsURLPath}, {"logs_url_path", c.LogsURLPath},
 	} {

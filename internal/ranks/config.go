@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
@@ -83,10 +82,7 @@ const (
 	MissingDrop MissingPolicy = "drop"
 )
 
-var (
-	_ component.Config    = (*Config)(nil)
-	_ confmap.Unmarshaler = (*OverrideConfig)(nil)
-)
+var _ confmap.Unmarshaler = (*OverrideConfig)(nil)
 
 // DefaultConfig is NeMo Lens's choice: the last rank, and what has no rank.
 func DefaultConfig() Config {
@@ -110,8 +106,9 @@ func (c *OverrideConfig) Unmarshal(conf *confmap.Conf) error {
 	return conf.Unmarshal(c)
 }
 
-// Validate makes every rule once and names the key of the first that cannot be.
-func (c *Config) Validate() error {
+// Check names the key of every setting that cannot be. It is the Validate of the configs that have this one squashed into
+// them; were it a Validate itself, confmap would call it again, below a key that nobody wrote.
+func (c *Config) Check() error {
 	var errs []error
 	if c.Missing != MissingKeep && c.Missing != MissingDrop {
 		errs = append(errs, fmt.Errorf("missing: %q must be keep or drop", c.Missing))
@@ -148,6 +145,9 @@ func (c *Config) newRule(path string, rc RuleConfig) (rule, error) {
 	}
 	s, err := rank.New(rc.Strategy, o)
 	if err != nil {
+		if rc.Strategy == rank.NamePerGroup {
+			path += "group::"
+		}
 		return rule{}, fmt.Errorf("%s%w", path, err)
 	}
 	return rule{name: rc.Strategy, strategy: s}, nil

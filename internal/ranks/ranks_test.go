@@ -32,7 +32,7 @@ func load(t testing.TB, yaml string) (*Config, error) {
 	if err := conf.Unmarshal(&cfg); err != nil {
 		return nil, err
 	}
-	return &cfg, confmap.Validate(&cfg)
+	return &cfg, cfg.Check()
 }
 
 func decider(t testing.TB, yaml string) *Decider {
@@ -79,7 +79,7 @@ func TestLensEnvironment(t *testing.T) {
 		require.NoError(t, err)
 		cfg := DefaultConfig()
 		require.NoError(t, conf.Unmarshal(&cfg))
-		require.NoError(t, confmap.Validate(&cfg))
+		require.NoError(t, cfg.Check())
 		return cfg.Rule
 	}
 	require.Equal(t, defaultRule(), resolve())
@@ -107,7 +107,7 @@ func TestBadConfigs(t *testing.T) {
 			cfg := DefaultConfig()
 			err = conf.Unmarshal(&cfg)
 			if err == nil {
-				err = confmap.Validate(&cfg)
+				err = cfg.Check()
 			}
 			require.Error(t, err)
 			for part := range strings.SplitSeq(strings.TrimPrefix(first, "# "), " | ") {

@@ -25,5 +25,5 @@ var _ component.Config = (*Config)(nil)
 // Validate names the key of every setting that cannot be.
 func (c *Config) Validate() error {
 	_, err := newSpanGroups(c.SpanGroups)
-	return errors.Join(c.Ranks.Validate(), err)
+	return errors.Join(c.Ranks.Check(), err)
 }

@@ -320,3 +320,10 @@ func TestConsumeContract(t *testing.T) {
 	r := newRig(t, "{}")
 	require.NoError(t, r.traces.ConsumeTraces(t.Context(), td))
 }
+
+// Every error stands once, below the keys that the user wrote.
+func TestErrorsNameTheKey(t *testing.T) {
+	cfg := NewFactory().CreateDefaultConfig().(*Config)
+	cfg.Ranks.Rule.Strategy, cfg.Ranks.Rule.Rate = "sampled", 1.5
+	require.EqualError(t, confmap.Validate(cfg), "rate: 1.5 is outside [0, 1]")
+}
