@@ -37,7 +37,7 @@ func (e *encoder) appendRecord(b []byte, record plog.LogRecord) []byte {
 	if record.Body().Type() != pcommon.ValueTypeEmpty {
 		b = e.appendValue(append(b, `,"body":`...), record.Body(), 1)
 	}
-	b = traceID(b, record.TraceID())
+	b = traceID(b, `,"trace_id":`, record.TraceID())
 	b = spanID(b, `,"span_id":`, record.SpanID())
 	b = unsigned(b, `,"flags":`, uint64(record.Flags()))
 	b = e.attributes(b, record.Attributes())

@@ -262,7 +262,7 @@ func (e *encoder) appendExemplars(b []byte, exemplars pmetric.ExemplarSlice) []b
 		default:
 			b = append(b, "null"...)
 		}
-		b = traceID(b, x.TraceID())
+		b = traceID(b, `,"trace_id":`, x.TraceID())
 		b = spanID(b, `,"span_id":`, x.SpanID())
 		if x.FilteredAttributes().Len() > 0 {
 			b = e.appendMap(append(b, `,"attributes":`...), x.FilteredAttributes(), 1)

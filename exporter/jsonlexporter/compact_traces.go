@@ -37,7 +37,7 @@ func (l *compact) addSpans(c *chunk, rs ptrace.ResourceSpans) {
 func (e *encoder) appendSpan(b []byte, span ptrace.Span) []byte {
 	b = append(b, `{"type":"span"`...)
 	b = e.text(b, `,"name":`, span.Name())
-	b = traceID(b, span.TraceID())
+	b = traceID(b, `,"trace_id":`, span.TraceID())
 	b = spanID(b, `,"span_id":`, span.SpanID())
 	b = spanID(b, `,"parent_id":`, span.ParentSpanID())
 	b = enum(b, `,"kind":`, int32(span.Kind()), spanKinds)
@@ -94,7 +94,7 @@ func (e *encoder) appendLinks(b []byte, links ptrace.SpanLinkSlice) []byte {
 			b = append(b, ',')
 		}
 		start := len(b)
-		b = traceID(b, link.TraceID())
+		b = traceID(b, `,"trace_id":`, link.TraceID())
 		b = spanID(b, `,"span_id":`, link.SpanID())
 		b = e.attributes(b, link.Attributes())
 		b = e.text(b, `,"trace_state":`, link.TraceState().AsRaw())

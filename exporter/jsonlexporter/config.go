@@ -41,7 +41,8 @@ type Config struct {
 	// CompressionLevel is 1 to 9 for gzip, 1 to 22 for zstd. Default 0: the fastest.
 	CompressionLevel int `mapstructure:"compression_level"`
 
-	// Layout is how a line looks. There is one: `compact`, the default, version 1 of docs/format.md.
+	// Layout is how a line looks, as docs/format.md specifies: `compact`, the default; `console`, as NeMo Lens's console
+	// exporter writes; or `otlp_json`, an OTLP/JSON request. Resource and Identity are of compact alone.
 	Layout Layout `mapstructure:"layout"`
 
 	// Resource says how a line names its resource and scope: `reference`, the default, by the id of a line that stands
@@ -133,7 +134,9 @@ type SyncMode string
 
 // The values that the settings take.
 const (
-	LayoutCompact Layout = "compact"
+	LayoutCompact  Layout = "compact"
+	LayoutConsole  Layout = "console"
+	LayoutOTLPJSON Layout = "otlp_json"
 
 	ResourceReference ResourceMode = "reference"
 	ResourceInline    ResourceMode = "inline"
@@ -221,7 +224,7 @@ func (cfg *Config) Validate() error {
 		add("compression_level: %d is not a level of %s; it must be 0 (the default) to %d", cfg.CompressionLevel, cfg.Compression, most)
 	}
 	oneOf(add, "rotation::schedule", cfg.Rotation.Schedule, "", ScheduleDaily, ScheduleHourly)
-	oneOf(add, "layout", cfg.Layout, LayoutCompact)
+	oneOf(add, "layout", cfg.Layout, LayoutCompact, LayoutConsole, LayoutOTLPJSON)
 	oneOf(add, "resource", cfg.Resource, ResourceReference, ResourceInline)
 	oneOf(add, "sync", cfg.Sync, SyncNone, SyncInterval, SyncAlways)
 	for _, member := range cfg.Identity {

@@ -206,7 +206,13 @@ func appendDouble(b []byte, f float64) []byte {
 	case math.IsInf(f, -1):
 		return append(b, `{"@double":"-Infinity"}`...)
 	}
-	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+	return appendShortest(b, f, 1e-6, 1e21)
+}
+
+// appendShortest writes the shortest decimal that reads back the same, with an exponent below low and from high on, and always with
+// a point or an exponent. The number is finite.
+func appendShortest(b []byte, f, low, high float64) []byte {
+	if abs := math.Abs(f); abs != 0 && (abs < low || abs >= high) {
 		return strconv.AppendFloat(b, f, 'e', -1, 64)
 	}
 	start := len(b)
@@ -260,12 +266,17 @@ func (e *encoder) appendString(b []byte, s string) []byte {
 		i += size
 	}
 	if bad {
-		if e.repaired == 0 {
-			e.faults.text = s
-		}
-		e.repaired++
+		e.noteRepair(s)
 	}
 	return append(append(b, s[start:]...), '"')
+}
+
+// noteRepair counts a text that was not UTF-8.
+func (e *encoder) noteRepair(s string) {
+	if e.repaired == 0 {
+		e.faults.text = s
+	}
+	e.repaired++
 }
 
 const hexDigits = "0123456789abcdef"
@@ -320,11 +331,11 @@ func nanos(b []byte, key string, t pcommon.Timestamp) []byte {
 	return strconv.AppendUint(append(b, key...), uint64(t), 10)
 }
 
-func traceID(b []byte, id pcommon.TraceID) []byte {
+func traceID(b []byte, key string, id pcommon.TraceID) []byte {
 	if id.IsEmpty() {
 		return b
 	}
-	return append(hex.AppendEncode(append(b, `,"trace_id":"`...), id[:]), '"')
+	return append(hex.AppendEncode(append(append(b, key...), '"'), id[:]), '"')
 }
 
 func spanID(b []byte, key string, id pcommon.SpanID) []byte {

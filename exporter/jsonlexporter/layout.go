@@ -19,5 +19,12 @@ type layout interface {
 
 // newLayout returns the layout that a config asks for, for one file.
 func (cfg *Config) newLayout() layout {
-	return &compact{inline: cfg.Resource == ResourceInline, members: cfg.members()}
+	switch cfg.Layout {
+	case LayoutConsole:
+		return console{}
+	case LayoutOTLPJSON:
+		return otlpJSON{}
+	default:
+		return &compact{inline: cfg.Resource == ResourceInline, members: cfg.members()}
+	}
 }
