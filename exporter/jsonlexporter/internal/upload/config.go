@@ -130,7 +130,7 @@ func (s *store) identity() string {
 }
 
 // shown are the query parameters whose values may stand in errors and logs.
-var shown = []string{"region", "endpoint", "domain", "storage_account", "profile", "no_tmp_dir", "metadata"}
+var shown = []string{"region", "endpoint", "domain", "protocol", "storage_account", "profile", "no_tmp_dir", "metadata"}
 
 // clean wraps an error of the store, or of its driver, so that its text holds nothing secret of the URL, nor a signature of
 // a request, and is one line of bounded length.
@@ -141,7 +141,7 @@ func (s *store) clean(err error) error {
 	text := queries.ReplaceAllString(err.Error(), "?…")
 	for key, values := range s.url.Query() {
 		for _, v := range values {
-			if len(v) > 0 && !slices.Contains(shown, key) {
+			if len(v) >= minSecret && !slices.Contains(shown, key) {
 				text = strings.ReplaceAll(text, v, "…")
 			}
 		}
@@ -153,7 +153,10 @@ func (s *store) clean(err error) error {
 	return &storeError{text: text, err: err}
 }
 
-const maxErrorText = 500
+const (
+	maxErrorText = 500 // runes
+	minSecret    = 6   // bytes; what is shorter is a switch, and stands in other words too
+)
 
 var queries = regexp.MustCompile(`\?[^\s"']+`)
 

@@ -46,12 +46,10 @@ func crashChild() bool {
 	cfg := one()
 	cfg.DeleteAfter = os.Getenv(crashDelete) != ""
 	cfg.URL = configopaque.String("file://" + os.Getenv(crashFolder))
-	u, err := New(cfg, Settings{
-		Root:     os.Getenv(crashArchive),
-		Logger:   zap.NewNop(),
-		Uploaded: func(int64) { die("after the marker") },
-		Deleted:  func(string, int64) { die("after the deletion") },
-	})
+	set := (&counts{}).settings(os.Getenv(crashArchive), zap.NewNop())
+	set.Uploaded = func(int64) { die("after the marker") }
+	set.Deleted = func(string, int64) { die("after the deletion") }
+	u, err := New(cfg, set)
 	if err != nil {
 		panic(err)
 	}

@@ -28,7 +28,7 @@ import (
 	"gocloud.dev/gcp"
 )
 
-// Settings are what an Uploader is told beside its config. The funcs may be nil; they are called by several goroutines.
+// Settings are what an Uploader is told beside its config. The funcs are called by several goroutines.
 type Settings struct {
 	Root   string // the archive's folder
 	Logger *zap.Logger
@@ -119,18 +119,6 @@ func New(cfg Config, set Settings) (*Uploader, error) {
 }
 
 func newUploader(cfg Config, set Settings, root string, dest *store, bucket *blob.Bucket) *Uploader {
-	if set.Uploaded == nil {
-		set.Uploaded = func(int64) {}
-	}
-	if set.Deleted == nil {
-		set.Deleted = func(string, int64) {}
-	}
-	if set.Failed == nil {
-		set.Failed = func(error) {}
-	}
-	if set.Missed == nil {
-		set.Missed = func(string) {}
-	}
 	u := &Uploader{
 		cfg: cfg, set: set, root: root, dest: dest, bucket: bucket,
 		markers: newMarkers(dest),
