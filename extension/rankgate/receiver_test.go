@@ -210,13 +210,7 @@ func (s *station) sendHTTP(t testing.TB, signal ranks.Signal, contentType string
 	if auth != "" {
 		r.Header.Set("Authorization", auth)
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(r)
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	b, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	return reply{answer.Status, string(b)}
+	return do(t, r)
 }
 
 func compress(t testing.TB, body []byte, compression string) []byte {

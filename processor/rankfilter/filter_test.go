@@ -68,7 +68,10 @@ func (r *rig) names() []string {
 	var out []string
 	for _, td := range r.spans.AllTraces() {
 		for _, rs := range td.ResourceSpans().All() {
-			rank, _ := rs.Resource().Attributes().Get("dl.rank")
+			rank, ok := rs.Resource().Attributes().Get("dl.rank")
+			if !ok {
+				rank = pcommon.NewValueEmpty()
+			}
 			for _, ss := range rs.ScopeSpans().All() {
 				for _, s := range ss.Spans().All() {
 					out = append(out, rank.AsString()+":"+s.Name())
@@ -111,6 +114,14 @@ func world(size int, names ...string) ptrace.Traces {
 	return td
 }
 
+// without takes a resource attribute out of a batch; "" takes all.
+func without(key string, td ptrace.Traces) ptrace.Traces {
+	for _, rs := range td.ResourceSpans().All() {
+		rs.Resource().Attributes().RemoveIf(func(k string, _ pcommon.Value) bool { return key == "" || k == key })
+	}
+	return td
+}
+
 func TestTraces(t *testing.T) {
 	spans := []string{"step", "!backward", "a.checkpoint.save"}
 	tests := []struct {
@@ -146,6 +157,18 @@ func TestTraces(t *testing.T) {
 			want:    []string{"0:backward", "0:a.checkpoint.save", "1:step", "1:backward", "1:a.checkpoint.save"},
 			kept:    []metricdata.DataPoint[int64]{point(1, "single_rank", "error"), point(1, "single_rank", "name"), point(3, "single_rank", "rank")},
 			dropped: []metricdata.DataPoint[int64]{point(1, "single_rank", "rank")},
+		},
+		{
+			name: "a rank without a world size", yaml: "{}", in: without("dl.world_size", world(1, "step")), want: []string{"0:step"},
+			kept: []metricdata.DataPoint[int64]{point(1, "single_rank", "no_world_size")},
+		},
+		{
+			name: "no rank, dropped", yaml: "{missing: drop}", in: without("dl.rank", world(1, "step")),
+			dropped: []metricdata.DataPoint[int64]{point(1, "single_rank", "no_rank")},
+		},
+		{
+			name: "a resource without attributes", yaml: "{}", in: without("", world(1, "step")), want: []string{":step"},
+			kept: []metricdata.DataPoint[int64]{point(1, "single_rank", "no_rank")},
 		},
 		{
 			name: "span groups", yaml: "{strategy: all_ranks, span_groups: step, keep_errors: true}",
