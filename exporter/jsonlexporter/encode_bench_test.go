@@ -66,14 +66,18 @@ func BenchmarkEncode(b *testing.B) {
 			b.ReportMetric(float64(size)/float64(spans), "B/span")
 		})
 	}
-	scopes := &compact{members: identityMembers{run: true, rank: true, service: true}}
-	run("lenscol", func() int {
-		c := newChunk()
-		addTraces(c, scopes, td)
-		n := len(c.buf)
-		c.release()
-		return n
-	})
+	layout := func(name string, l layout) {
+		run(name, func() int {
+			c := newChunk()
+			addTraces(c, l, td)
+			n := len(c.buf)
+			c.release()
+			return n
+		})
+	}
+	layout("lenscol", &compact{members: identityMembers{run: true, rank: true, service: true}})
+	layout("lenscol console", console{})
+	layout("lenscol otlp_json", otlpJSON{})
 	marshaler := &ptrace.JSONMarshaler{}
 	run("contrib", func() int {
 		buf, err := marshaler.MarshalTraces(td)
