@@ -19,7 +19,7 @@ import (
 // writes it and the stock otlp_json_file receiver reads it.
 //
 // It does not go through pdata's marshaler: that one takes whole requests, so each resource would have to be copied first; copies
-// and marshals nested values without a bound, which ends the process where a sender nests deep enough; and writes text that is not UTF-8 as
+// and marshals nested values however deep they are; and writes text that is not UTF-8 as
 // it is, which no JSON reader takes. A test holds the two equal.
 type otlpJSON struct{}
 
