@@ -51,18 +51,21 @@ func NewFilter(text FilterText, now time.Time) (*Filter, error) {
 			errs = append(errs, fmt.Errorf("--rank: %w", err))
 		}
 	}
-	for flag, end := range map[string]struct {
-		text string
-		to   *pcommon.Timestamp
-	}{"--since": {text.Since, &f.since}, "--until": {text.Until, &f.until}} {
+	for _, end := range []struct {
+		flag, text string
+		to         *pcommon.Timestamp
+	}{{"--since", text.Since, &f.since}, {"--until", text.Until, &f.until}} {
 		if end.text == "" {
 			continue
 		}
 		t, ok := parseTime(end.text, now)
 		if !ok {
-			errs = append(errs, fmt.Errorf("%s: %q is neither a time like 2026-11-29T16:24:28Z nor a duration before now like 90m, 2h or 3d", flag, end.text))
+			errs = append(errs, fmt.Errorf("%s: %q is neither a time like 2026-11-29T16:24:28Z nor a duration before now like 90m, 2h or 3d", end.flag, end.text))
 		}
-		*end.to = pcommon.NewTimestampFromTime(t)
+		*end.to = 1 // Before 1970: of --since all, of --until nothing.
+		if t.UnixNano() > 0 {
+			*end.to = pcommon.NewTimestampFromTime(t)
+		}
 	}
 	for _, s := range text.Statuses {
 		switch strings.ToLower(s) {

@@ -60,7 +60,7 @@ refused, and what ran before runs on. SIGINT and SIGTERM end it after what was t
 			_ = cmd.RegisterFlagCompletionFunc("config", completeConfig) // Fails for an unknown flag alone.
 		}
 	}
-	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit), newDemoCommand(), newStrategiesCommand())
+	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit), newDemoCommand(), newStrategiesCommand(), newJSONLCommand())
 	return root
 }
 
