@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -77,7 +78,7 @@ func (u *Uploader) send(ctx context.Context, name string) error {
 	if err := root.Remove(name); err != nil {
 		return &localError{err}
 	}
-	u.set.Deleted(name, info.Size())
+	u.set.Deleted(filepath.FromSlash(name), info.Size())
 	if err := u.markers.remove(root, name); err != nil {
 		u.set.Logger.Warn("a marker was not removed; it goes at the next start", u.fields(name, err)...)
 	}
@@ -103,7 +104,7 @@ func (u *Uploader) transfer(parent context.Context, root *os.Root, name string, 
 		err = u.verify(ctx, key, sums, watch)
 	}
 	if err == nil && u.dest.url.Scheme == "file" {
-		err = u.settleFile(ctx, key, info)
+		err = u.settleFile(ctx, key, root, name)
 	}
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
@@ -176,7 +177,7 @@ func (u *Uploader) verify(ctx context.Context, key string, s *sums, watch *watch
 
 // settleFile forces an object on a file system to the disk, which its driver does not, and makes sure that it is another file
 // than the one that may be deleted.
-func (u *Uploader) settleFile(ctx context.Context, key string, source fs.FileInfo) error {
+func (u *Uploader) settleFile(ctx context.Context, key string, root *os.Root, name string) error {
 	r, err := u.bucket.NewReader(ctx, key, nil)
 	if err != nil {
 		return err
@@ -194,7 +195,7 @@ func (u *Uploader) settleFile(ctx context.Context, key string, source fs.FileInf
 	if err != nil {
 		return err
 	}
-	if os.SameFile(info, source) {
+	if source, err := root.Lstat(name); err == nil && os.SameFile(info, source) {
 		return errItself
 	}
 	return f.Sync()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -256,6 +257,7 @@ func TestFileIsNeverDeletedAsItsOwnObject(t *testing.T) {
 	require.NoError(t, u.Start(t.Context()))
 	require.Eventually(t, func() bool { return len(c.failedTries()) > 0 }, time.Minute, time.Millisecond)
 	require.NoError(t, u.Shutdown(t.Context()))
+	require.ErrorIs(t, c.failedTries()[0], errItself)
 	require.Equal(t, []string{"a"}, names(t, folder))
 	require.Zero(t, c.deleted)
 }
@@ -329,10 +331,12 @@ func TestDeleteAfterTurnedOnDeletesWhatIsInTheStore(t *testing.T) {
 
 func TestStoreThatIsAwayGetsEverythingLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		away, tries := true, 0
+		var away atomic.Bool
+		away.Store(true)
+		tries := 0
 		f := newFixture(t, one(), &hooked{write: func(string) error {
 			tries++
-			if away {
+			if away.Load() {
 				return errAway
 			}
 			return nil
@@ -352,7 +356,7 @@ func TestStoreThatIsAwayGetsEverythingLater(t *testing.T) {
 		require.LessOrEqual(t, f.logs.Len(), 61, "the first of a kind in a minute is logged")
 		require.Equal(t, 100, f.Waiting())
 
-		away = false
+		away.Store(false)
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		require.Zero(t, f.Waiting())
@@ -387,9 +391,10 @@ func TestOneFileThatCannotBeUploadedHoldsUpNoOther(t *testing.T) {
 
 func TestStalledUploadIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hang := true
+		var hang atomic.Bool
+		hang.Store(true)
 		f := newFixture(t, one(), &hooked{chunk: func(ctx context.Context, _ string) error {
-			if hang {
+			if hang.Load() {
 				<-ctx.Done()
 				return ctx.Err()
 			}
@@ -401,7 +406,7 @@ func TestStalledUploadIsTriedAgain(t *testing.T) {
 		time.Sleep(f.cfg.Timeout - time.Second)
 		synctest.Wait()
 		require.Empty(t, f.failedTries())
-		hang = false
+		hang.Store(false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		require.Len(t, f.failedTries(), 1)
