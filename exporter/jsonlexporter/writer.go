@@ -26,9 +26,10 @@ type writer struct {
 	layout   layout
 	lock     *fileLock
 
-	mu      sync.Mutex
-	pending []*chunk
-	closed  bool
+	mu           sync.Mutex
+	pending      []*chunk
+	pendingBytes int
+	closed       bool
 
 	wake    chan struct{} // holds one: something is pending, or the writer is closed
 	stopped chan struct{} // closed when the last group is answered and the file is left
@@ -98,6 +99,7 @@ func (w *writer) submit(c *chunk) {
 	closed := w.closed
 	if !closed {
 		w.pending = append(w.pending, c)
+		w.pendingBytes += len(c.buf)
 	}
 	w.mu.Unlock()
 	if closed {
@@ -163,15 +165,15 @@ func (w *writer) run() {
 	}
 }
 
-// letGrow waits, where a flush interval is set, until it has passed since the last group. A file that was idle for that
-// long is written at once.
+// letGrow waits, where a flush interval is set, until it has passed since the last group, or until there is so much to
+// write that more would gain nothing. A file that was idle for that long is written at once.
 func (w *writer) letGrow() {
 	for {
 		wait := w.settings.flushInterval - w.settings.now().Sub(w.lastTime)
 		w.mu.Lock()
-		closed := w.closed
+		enough := w.closed || w.pendingBytes >= fullGroup
 		w.mu.Unlock()
-		if wait <= 0 || closed {
+		if wait <= 0 || enough {
 			return
 		}
 		w.timer.Reset(wait)
@@ -183,11 +185,14 @@ func (w *writer) letGrow() {
 	}
 }
 
+// fullGroup is the bytes of lines from which a larger frame is hardly smaller in all (BenchmarkFlushInterval).
+const fullGroup = 256 << 10
+
 // take empties pending. After it said closed, nothing more can come.
 func (w *writer) take() (group []*chunk, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	group, w.pending = w.pending, nil
+	group, w.pending, w.pendingBytes = w.pending, nil, 0
 	return group, w.closed
 }
 

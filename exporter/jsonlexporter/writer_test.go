@@ -246,6 +246,19 @@ func TestFlushInterval(t *testing.T) {
 	})
 }
 
+// TestFullGroupDoesNotWait: what is large enough is written before the interval has passed.
+func TestFullGroupDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		w := testWriter(t, folder, func(s *writerSettings) { s.flushInterval = time.Hour })
+		require.NoError(t, send(t.Context(), w, numbered(0, 0, 1)))
+		begin := time.Now()
+		require.NoError(t, send(t.Context(), w, numbered(0, 1, 10_000)))
+		require.Zero(t, time.Since(begin))
+		require.Equal(t, spanNames(0, 10_001), readFiles(t, folder))
+	})
+}
+
 // TestGroupCommit lets requests gather behind one that waits, and looks at the group that the writer takes.
 func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
