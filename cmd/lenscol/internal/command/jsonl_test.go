@@ -5,6 +5,7 @@ package command
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lenscol/lenscol/internal/archive"
 )
 
 // jsonl runs `lenscol jsonl` and returns what it prints.
@@ -144,4 +147,83 @@ func TestProgressIsOneLineFromTheSecondSecondOn(t *testing.T) {
 	p.end()
 	require.True(t, strings.HasSuffix(out.String(), "\r\x1b[K"))
 	require.Equal(t, "50 MiB, 25 MiB/s", progressLine(50<<20, 0, 2*time.Second), "of a pipe the size is not known")
+}
+
+func TestJSONLStatGolden(t *testing.T) {
+	second := int64(time.Second)
+	folder := archiveFolder(t, map[string]string{
+		"traces-20261129T162428.123456789Z.jsonl": archiveLine("a", 1795957000*second, 0) + archiveLine("b", 1795957030*second, 1),
+		"traces.jsonl":  archiveLine("c", 1795957300*second, 1) + "{\"type\":\"span\",\"na",
+		"console.jsonl": "Epoch 1\n" + archiveConsole,
+	})
+	stdout, _, err := jsonl(t, "stat", folder, "--files")
+	require.NoError(t, err)
+	stdout = strings.ReplaceAll(stdout, folder, "lens-data")
+	golden := filepath.Join("testdata", "jsonlstat.txt")
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(stdout), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, lines(string(want)), lines(stdout))
+
+	stdout, _, err = jsonl(t, "stat", folder, "--json", "--run", "r1")
+	require.NoError(t, err)
+	var sum archive.Summary
+	require.NoError(t, json.Unmarshal([]byte(stdout), &sum))
+	require.EqualValues(t, 3, sum.Spans)
+	require.Equal(t, "r1", sum.Runs[0].Run)
+
+	_, _, err = jsonl(t, "stat", folder, "--gap", "0s")
+	require.EqualError(t, err, "--gap: must be greater than 0, is 0s")
+}
+
+// lines are those of a table whose columns are as wide as a temporary folder's name: without the width.
+func lines(table string) (all []string) {
+	for line := range strings.Lines(table) {
+		all = append(all, strings.Join(strings.Fields(line), " "))
+	}
+	return all
+}
+
+func TestJSONLVerifyNamesDamageByFileAndLine(t *testing.T) {
+	a := archiveLine("a", 1, 0)
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		want  string
+		err   string
+	}{
+		{"whole", map[string]string{"traces.jsonl": a, "console.jsonl": "Epoch 1\n" + archiveConsole}, "console.jsonl: 1 line of other output passed over\n2 files, 2 records: whole\n", ""},
+		{
+			"torn and active",
+			map[string]string{"traces.jsonl": a + "{\"ty"},
+			"traces.jsonl: the last 4 bytes are no whole line: one that is being written, or that a killed writer left and never acknowledged\n1 file, 1 record: whole\n", "",
+		},
+		{
+			"torn and rotated",
+			map[string]string{"traces-20261129T162428.123456789Z.jsonl": a + "{\"ty"},
+			"traces-20261129T162428.123456789Z.jsonl: the last 4 bytes are no whole line, though the file was ended\n1 file, 1 record: damaged in 1 place\n",
+			"1 damaged place, named above",
+		},
+		{
+			"damaged",
+			map[string]string{"a.jsonl": a + "x\n" + a, "b.jsonl": a + `{"type":"span","start_ns":"1"}` + "\n"},
+			"a.jsonl:2: not JSON: \"x\"\nb.jsonl:2: key \"start_ns\": \"1\" is not of type number\n2 files, 3 records: damaged in 2 places\n",
+			"2 damaged places, named above",
+		},
+		{"of a newer version", map[string]string{"a.jsonl": a + `{"type":"profile","id":1}` + "\n"}, "a.jsonl: keys or lines of a newer version left out: 1\n1 file, 1 record: whole\n", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			folder := archiveFolder(t, tt.files)
+			stdout, stderr, err := jsonl(t, "verify", folder)
+			if tt.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, tt.err)
+			}
+			require.Empty(t, stderr)
+			require.Equal(t, tt.want, strings.ReplaceAll(stdout, folder+string(filepath.Separator), ""))
+		})
+	}
 }
