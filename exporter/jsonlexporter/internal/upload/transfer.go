@@ -60,6 +60,7 @@ func (u *Uploader) send(ctx context.Context, name string) error {
 		if err := u.transfer(ctx, root, name, info); err != nil {
 			return err
 		}
+		u.answered()
 		err := unchanged(root, name, info)
 		if err == nil {
 			err = u.markers.put(root, name, info)

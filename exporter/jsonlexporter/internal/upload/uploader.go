@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,6 +66,7 @@ type Uploader struct {
 	failures int       // in a row, of the store
 	paused   time.Time // nothing is tried before
 	logged   time.Time // the last failure
+	told     bool      // a failure was logged since the last upload
 }
 
 type state int
@@ -179,10 +181,10 @@ func (u *Uploader) Start(context.Context) error {
 }
 
 // Scan names the files that an earlier run closed, oldest first; those that are not uploaded yet go before all others.
-func (u *Uploader) Scan(paths []string) { u.add(paths, true) }
+func (u *Uploader) Scan(paths []string) { u.add(u.below(paths), true) }
 
 // Add names a file that was closed: nobody writes to it any more. It never blocks.
-func (u *Uploader) Add(path string) { u.add([]string{path}, false) }
+func (u *Uploader) Add(path string) { u.add(u.below([]string{path}), false) }
 
 // Forget says that a file was removed, so that nothing about it is kept. It never waits for the store.
 func (u *Uploader) Forget(path string) error {
@@ -248,6 +250,19 @@ func (u *Uploader) sweep() {
 	}
 }
 
+// below leaves out paths that lead out of the archive, aloud.
+func (u *Uploader) below(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		if filepath.IsLocal(p) {
+			return false
+		}
+		err := fmt.Errorf("upload %q: not a path below the archive's root", p)
+		u.set.Logger.Error("a file is not uploaded", zap.Error(err))
+		u.set.Failed(err)
+		return true
+	})
+}
+
 func (u *Uploader) add(paths []string, first bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -256,12 +271,6 @@ func (u *Uploader) add(paths []string, first bool) {
 	}
 	jobs := make([]*job, 0, len(paths))
 	for _, p := range paths {
-		if !filepath.IsLocal(p) {
-			err := fmt.Errorf("upload %q: not a path below the archive's root", p)
-			u.set.Logger.Error("a file is not uploaded", zap.Error(err))
-			u.set.Failed(err)
-			continue
-		}
 		name := filepath.ToSlash(filepath.Clean(p))
 		if _, ok := u.known[name]; ok {
 			continue
@@ -346,9 +355,6 @@ func (u *Uploader) settle(j *job, err error) {
 	}
 	if err == nil {
 		u.forget(j)
-		if u.recovered() {
-			u.set.Logger.Info("uploading again", zap.String("to", u.dest.name))
-		}
 		return
 	}
 	var local *localError
@@ -363,7 +369,7 @@ func (u *Uploader) settle(j *job, err error) {
 	}
 	tell := u.logged.IsZero() || now.Sub(u.logged) >= time.Minute
 	if tell {
-		u.logged = now
+		u.logged, u.told = now, true
 	}
 	waiting := len(u.known)
 	u.signal(1) // Whoever is idle learns when the file is due: this worker may take a long one next.
@@ -380,16 +386,18 @@ func (u *Uploader) forget(j *job) {
 	delete(u.known, j.name)
 }
 
-// recovered ends a row of failures, and tells whether there was one.
-func (u *Uploader) recovered() bool {
+// answered ends a row of failures: the store took a file.
+func (u *Uploader) answered() {
 	u.mu.Lock()
-	defer u.mu.Unlock()
-	was := u.failures > 0
-	u.failures, u.paused = 0, time.Time{}
+	was, told := u.failures > 0, u.told
+	u.failures, u.paused, u.told = 0, time.Time{}, false
 	if was {
 		u.signal(u.cfg.Concurrency)
 	}
-	return was
+	u.mu.Unlock()
+	if told {
+		u.set.Logger.Info("uploading again", zap.String("to", u.dest.name))
+	}
 }
 
 func (u *Uploader) fields(name string, err error) []zap.Field {

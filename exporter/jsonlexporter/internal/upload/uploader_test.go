@@ -389,6 +389,34 @@ func TestOneFileThatCannotBeUploadedHoldsUpNoOther(t *testing.T) {
 	})
 }
 
+func TestWhatIsKnownToBeThereSaysNothingOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hooked{}
+		f := newFixture(t, one(), h)
+		var old []string
+		for i := range 50 {
+			old = append(old, fmt.Sprintf("old-%d", i))
+			writeFile(t, f.dir, old[i], "x")
+		}
+		f.Scan(old)
+		f.start()
+		synctest.Wait()
+		f.end()
+
+		h.inner, h.write = memblob.OpenBucket(nil), func(string) error { return errAway }
+		f.open(one())
+		writeFile(t, f.dir, "new", "x")
+		f.Scan(append([]string{"new"}, old...))
+		f.start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 50, f.uploaded)
+		require.Equal(t, 1, f.Waiting())
+		require.Less(t, len(f.failedTries()), 10)
+		require.Zero(t, f.logs.FilterMessage("uploading again").Len())
+	})
+}
+
 func TestStalledUploadIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hang atomic.Bool
