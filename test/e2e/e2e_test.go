@@ -7,8 +7,10 @@ package e2e // import "github.com/lenscol/lenscol/test/e2e"
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"testing"
 	"text/template"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -52,6 +55,9 @@ service:
   telemetry:
     metrics:
       level: none
+    logs:
+      sampling:
+        enabled: false
   pipelines:
 {{- range $signal := $.Signals }}
     {{ $signal }}:
@@ -122,14 +128,11 @@ func (a *archive) next() (map[string][]oracle.Item, error) {
 
 // find opens the files that are new in the folder.
 func (a *archive) find() error {
-	paths, err := filepath.Glob(filepath.Join(a.dir, "*.jsonl*"))
+	paths, err := filesBelow(a.dir)
 	if err != nil {
 		return err
 	}
 	for _, path := range paths {
-		if strings.HasSuffix(path, ".lock") {
-			continue
-		}
 		info, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // It was renamed since, and is found by its new name the next time.
@@ -163,10 +166,43 @@ func (a *archive) knows(info fs.FileInfo) bool {
 	return false
 }
 
+// filesBelow lists the files of an archive, in all its folders.
+func filesBelow(dir string) (paths []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.Contains(d.Name(), ".jsonl") && !strings.HasSuffix(path, ".lock") {
+			paths = append(paths, path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // It was removed meanwhile.
+		}
+		return err
+	})
+	return paths, err
+}
+
+// readOn reads what was appended to a file, decompressed: appended are whole frames alone.
 func readOn(f *os.File) ([]byte, error) {
 	var b bytes.Buffer
-	_, err := b.ReadFrom(f)
-	return b.Bytes(), err
+	if _, err := b.ReadFrom(f); err != nil || b.Len() == 0 {
+		return nil, err
+	}
+	switch filepath.Ext(f.Name()) {
+	case ".gz":
+		r, err := gzip.NewReader(&b)
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(r)
+	case ".zst":
+		r, err := zstd.NewReader(&b)
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		return io.ReadAll(r)
+	default:
+		return b.Bytes(), nil
+	}
 }
 
 // signalOf is the signal that a file is named after.
