@@ -18,6 +18,8 @@ import (
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
+
+	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/upload"
 )
 
 // Config is the configuration of the jsonl exporter.
@@ -69,6 +71,9 @@ type Config struct {
 
 	// Retention bounds the archive: all files of this exporter's path, and of others below the same folder.
 	Retention RetentionConfig `mapstructure:"retention"`
+
+	// Upload sends ended files to an object store. Off unless `upload::url` is set.
+	Upload upload.Config `mapstructure:"upload"`
 
 	// MinFreeBytes stops writing, retryable, before less than this is free on the disk. Default 512 MiB; 0 turns it off.
 	MinFreeBytes Bytes `mapstructure:"min_free_bytes"`
@@ -183,13 +188,14 @@ func createDefaultConfig() component.Config {
 		DirectoryMode:   0o750,
 		Timeout:         30 * time.Second,
 		RetryConfig:     retry,
+		Upload:          upload.NewDefaultConfig(),
 		QueueConfig:     configoptional.Default(exporterhelper.NewDefaultQueueConfig()),
 	}
 }
 
 // Unmarshal refuses a number without a unit where a time is meant: it would be taken for nanoseconds.
 func (cfg *Config) Unmarshal(conf *confmap.Conf) error {
-	for _, key := range []string{"flush_interval", "sync_interval", "timeout", "rotation::max_age", "retention::max_age"} {
+	for _, key := range []string{"flush_interval", "sync_interval", "timeout", "rotation::max_age", "retention::max_age", "upload::timeout"} {
 		switch n := conf.Get(key).(type) {
 		case int, int64, uint64, float64:
 			if fmt.Sprint(n) != "0" {

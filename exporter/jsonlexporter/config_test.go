@@ -94,6 +94,14 @@ func TestBadConfig(t *testing.T) {
 		{"file_mode_owner", `keeps its owner out`},
 		{"directory_mode_owner", `directory_mode: 0600 keeps its owner out`},
 		{"queue_without_retries", `sending_queue: needs retry_on_failure::enabled`},
+		{"upload_scheme", `upload: url: "ftp" is not a scheme of a store`},
+		{"compression", `compression: "lz4" is not one of`},
+		{"compression_level", `compression_level: 10 is not a level of gzip; it must be 0 (the default) to 9`},
+		{"schedule", `rotation::schedule: "weekly" is not one of`},
+		{"max_open_files", `max_open_files: must be at least 1, is 0`},
+		{"max_partitions", `max_partitions: must be at least 1, is 0`},
+		{"max_total_bytes", `retention::max_total_bytes: must not be negative, is -1`},
+		{"retention_unit", `retention::max_age: 30 has no unit`},
 		{"unknown_key", `invalid keys: rotate`},
 	}
 	for _, tt := range tests {

@@ -201,6 +201,27 @@ func (x *index) forget(path string) {
 	}
 }
 
+// gone says that somebody else removed a closed file.
+func (x *index) gone(path string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.forget(path)
+}
+
+// rotatedFiles lists the files that were ended under a name of their own, and whose active path the template knows, the oldest
+// first.
+func (x *index) rotatedFiles(t *pathTemplate) (paths []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for path, f := range x.closed {
+		if _, ours := t.keyOf(f.of); ours && path != f.of {
+			paths = append(paths, path)
+		}
+	}
+	slices.SortFunc(paths, func(a, b string) int { return x.closed[a].time.Compare(x.closed[b].time) })
+	return paths
+}
+
 // lastBackup is the newest rotated file of an active path, "" where there is none.
 func (x *index) lastBackup(active string) string {
 	x.mu.Lock()
@@ -236,14 +257,15 @@ func (x *index) idle() map[string]time.Time {
 }
 
 // pruneBackups removes the oldest rotated files of a path until no more than keep are left.
-func (x *index) pruneBackups(root *os.Root, active string, keep int) (removed int, err error) {
+func (x *index) pruneBackups(root *os.Root, active string, keep int) (removed []string, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for len(x.backup[active]) > keep {
-		if err := x.remove(root, x.backup[active][0]); err != nil {
+		path := x.backup[active][0]
+		if err := x.remove(root, path); err != nil {
 			return removed, err
 		}
-		removed++
+		removed = append(removed, path)
 	}
 	return removed, nil
 }
@@ -254,16 +276,16 @@ type limits struct {
 	before time.Time // closed files that are older go; zero for none
 }
 
-// prune removes closed files beyond the limits, the oldest first, and returns how many bytes are left and how many files
-// went.
-func (x *index) prune(root *os.Root, l limits) (left int64, removed int, err error) {
+// prune removes closed files beyond the limits, the oldest first, and returns how many bytes are left and which files went.
+func (x *index) prune(root *os.Root, l limits) (left int64, removed []string, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for len(x.oldest) > 0 && (x.oldest[0].time.Before(l.before) || l.bytes > 0 && x.bytes > l.bytes) {
-		if err := x.remove(root, x.oldest[0].path); err != nil {
+		path := x.oldest[0].path
+		if err := x.remove(root, path); err != nil {
 			return x.bytes, removed, err
 		}
-		removed++
+		removed = append(removed, path)
 	}
 	return x.bytes, removed, nil
 }

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/metadata"
+	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/upload"
 )
 
 // pool holds the open files of one exporter, for all three signals: a path without {signal} takes all of them.
@@ -28,6 +29,7 @@ type pool struct {
 	template  *pathTemplate
 	root      *rootFolder
 	index     *index
+	upload    *upload.Uploader // nil where nothing is uploaded
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Time
@@ -114,8 +116,38 @@ func newPool(e *jsonlExporter) (*pool, error) {
 			}
 		}
 	}
+	if err := p.startUpload(); err != nil {
+		p.index.release()
+		return nil, errors.Join(err, root.close())
+	}
 	go p.clean()
 	return p, nil
+}
+
+// startUpload begins with what an earlier run ended and did not upload. Only rotated files are uploaded: an active one may be
+// opened again.
+func (p *pool) startUpload() error {
+	if p.cfg.Upload.URL == "" {
+		return nil
+	}
+	count, ctx := p.telemetry, context.Background()
+	var err error
+	p.upload, err = upload.New(p.cfg.Upload, upload.Settings{
+		Root:   p.root.path,
+		Logger: p.logger,
+		Uploaded: func(bytes int64) {
+			count.ExporterJsonlUploadedFiles.Add(ctx, 1)
+			count.ExporterJsonlUploadedBytes.Add(ctx, bytes)
+		},
+		Deleted: func(path string, _ int64) { p.index.gone(path) },
+		Failed:  func(error) { count.ExporterJsonlUploadFailures.Add(ctx, 1) },
+		Missed:  func(string) { count.ExporterJsonlUploadsMissed.Add(ctx, 1) },
+	})
+	if err != nil {
+		return err
+	}
+	p.upload.Scan(p.index.rotatedFiles(p.template))
+	return p.upload.Start(ctx)
 }
 
 // probe finds out at start whether files can be made below the root.
@@ -233,6 +265,7 @@ func (p *pool) writerSettings(path string, w *pooled) (writerSettings, error) {
 		logger: p.logger, now: p.now, telemetry: p.telemetry,
 		status:  func(err error) { p.report(w, err) },
 		rotated: p.rotated,
+		pruned:  p.pruned,
 		grown: func(total int64) {
 			if most := int64(p.cfg.Retention.MaxTotalBytes); most > 0 && total > most {
 				p.wakeJanitor()
@@ -294,6 +327,9 @@ func (p *pool) close(ctx context.Context) error {
 		errs = append(errs, w.close(ctx))
 		delete(p.writers, path)
 	}
+	if p.upload != nil {
+		errs = append(errs, p.upload.Shutdown(ctx))
+	}
 	p.index.release()
 	return errors.Join(append(errs, p.root.close())...)
 }
@@ -336,7 +372,7 @@ func (p *pool) prune() {
 	}
 	for {
 		left, removed, err := p.index.prune(p.root.get(), l)
-		p.telemetry.ExporterJsonlFilesPruned.Add(context.Background(), int64(removed))
+		p.pruned(removed)
 		if err != nil {
 			p.logger.Warn("pruning did not work; it is tried again", zap.String("root", p.root.path), zap.Error(err))
 			return
@@ -376,7 +412,23 @@ func (p *pool) rotateIdle() {
 }
 
 // rotated is told of every file that was ended under a name of its own.
-func (p *pool) rotated(string) {
+func (p *pool) rotated(path string) {
 	p.telemetry.ExporterJsonlRotations.Add(context.Background(), 1)
+	if p.upload != nil {
+		p.upload.Add(path)
+	}
 	p.wakeJanitor()
+}
+
+// pruned is told of every file that was removed.
+func (p *pool) pruned(paths []string) {
+	p.telemetry.ExporterJsonlFilesPruned.Add(context.Background(), int64(len(paths)))
+	if p.upload == nil {
+		return
+	}
+	for _, path := range paths {
+		if err := p.upload.Forget(path); err != nil {
+			p.logger.Warn("what was uploaded of a pruned file is not forgotten", zap.String("path", p.root.name(path)), zap.Error(err))
+		}
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
@@ -386,6 +387,42 @@ func TestFailingFiles(t *testing.T) {
 	require.NoError(t, os.Remove(ballast))
 	require.NoError(t, e.ConsumeTraces(t.Context(), numbered(0, 0, 1)))
 	metadatatest.AssertEqualExporterJsonlFailingFiles(t, tel, []metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
+}
+
+// TestUpload sends ended files to a store, what an earlier run left over first, and keeps the index right when they are
+// deleted here.
+func TestUpload(t *testing.T) {
+	folder, store := t.TempDir(), t.TempDir()
+	cfg := testConfig(folder)
+	cfg.Path = filepath.Join(folder, "{run}", "traces.jsonl")
+	cfg.Rotation.MaxBytes = 10
+	e := startTracesUntil(t, cfg)
+	for i := range 3 {
+		require.NoError(t, e.ConsumeTraces(t.Context(), ofRuns(i, "a")))
+	}
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.Empty(t, treeFiles(t, store))
+
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{
+		"upload": map[string]any{"url": "file://" + store, "delete_after": true},
+	}).Unmarshal(cfg))
+	require.NoError(t, confmap.Validate(cfg))
+	je, err := newJSONLExporter(exportertest.NewNopSettings(metadata.Type), cfg, "traces")
+	require.NoError(t, err)
+	require.NoError(t, je.start(t.Context(), componenttest.NewNopHost()))
+	for i := range 3 {
+		require.NoError(t, je.pushTraces(t.Context(), ofRuns(3+i, "b")))
+	}
+	require.Eventually(t, func() bool { return len(treeFiles(t, store)) == 4 }, 10*time.Second, time.Millisecond)
+	index := je.pool.Load().index
+	require.Eventually(t, func() bool {
+		index.mu.Lock()
+		defer index.mu.Unlock()
+		return len(index.backup) == 0
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, je.shutdown(t.Context()))
+	require.Len(t, readTree(t, store), 4, "what was ended is in the store")
+	require.Len(t, readTree(t, folder), 2, "what is active is here")
 }
 
 // TestPartitionedStartFails on a folder that nothing can be written to, before any data is accepted.

@@ -63,6 +63,7 @@ type writerSettings struct {
 	now           func() time.Time
 	status        func(error)       // told on every change between failing and writing
 	rotated       func(path string) // told of a file that was ended
+	pruned        func([]string)    // told of files that were removed
 	grown         func(total int64) // told how large the archive is now
 }
 
@@ -408,7 +409,7 @@ func (w *writer) rotate() {
 	s.rotated(name)
 	if keep := s.rotation.MaxBackups; keep > 0 {
 		removed, err := s.index.pruneBackups(s.root.get(), s.path, keep)
-		s.telemetry.ExporterJsonlFilesPruned.Add(context.Background(), int64(removed))
+		s.pruned(removed)
 		if err != nil {
 			s.logger.Warn("pruning did not work; it is tried again at the next rotation", zap.String("path", w.name()), zap.Error(err))
 		}

@@ -58,7 +58,7 @@ func testWriterSettings(t testing.TB, folder, path string, telemetry component.T
 	})
 	return writerSettings{
 		root: root, path: path, index: x, sync: SyncNone, fileMode: 0o640, logger: zap.NewNop(), telemetry: builder, now: time.Now,
-		status: func(error) {}, rotated: func(string) {}, grown: func(int64) {},
+		status: func(error) {}, rotated: func(string) {}, pruned: func([]string) {}, grown: func(int64) {},
 	}
 }
 

@@ -37,6 +37,10 @@ type TelemetryBuilder struct {
 	ExporterJsonlSyncDuration       metric.Float64Histogram
 	ExporterJsonlTextRepaired       metric.Int64Counter
 	ExporterJsonlTornBytes          metric.Int64Counter
+	ExporterJsonlUploadFailures     metric.Int64Counter
+	ExporterJsonlUploadedBytes      metric.Int64Counter
+	ExporterJsonlUploadedFiles      metric.Int64Counter
+	ExporterJsonlUploadsMissed      metric.Int64Counter
 	ExporterJsonlValuesCut          metric.Int64Counter
 	ExporterJsonlWrittenBytes       metric.Int64Counter
 	ExporterJsonlWrittenRecords     metric.Int64Counter
@@ -137,6 +141,30 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_jsonl_torn_bytes",
 		metric.WithDescription("Bytes of torn last lines and frames that were cut off when a file was opened. [Alpha]"),
 		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlUploadFailures, err = builder.meter.Int64Counter(
+		"otelcol_exporter_jsonl_upload_failures",
+		metric.WithDescription("Tries to upload a file that did not succeed; the file is tried again. [Alpha]"),
+		metric.WithUnit("{tries}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlUploadedBytes, err = builder.meter.Int64Counter(
+		"otelcol_exporter_jsonl_uploaded_bytes",
+		metric.WithDescription("Bytes of the files that are in the object store. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlUploadedFiles, err = builder.meter.Int64Counter(
+		"otelcol_exporter_jsonl_uploaded_files",
+		metric.WithDescription("Files that are in the object store, verified. [Alpha]"),
+		metric.WithUnit("{files}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterJsonlUploadsMissed, err = builder.meter.Int64Counter(
+		"otelcol_exporter_jsonl_uploads_missed",
+		metric.WithDescription("Files that were gone before they were uploaded. [Alpha]"),
+		metric.WithUnit("{files}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterJsonlValuesCut, err = builder.meter.Int64Counter(

@@ -30,6 +30,10 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterJsonlSyncDuration.Record(context.Background(), 1)
 	tb.ExporterJsonlTextRepaired.Add(context.Background(), 1)
 	tb.ExporterJsonlTornBytes.Add(context.Background(), 1)
+	tb.ExporterJsonlUploadFailures.Add(context.Background(), 1)
+	tb.ExporterJsonlUploadedBytes.Add(context.Background(), 1)
+	tb.ExporterJsonlUploadedFiles.Add(context.Background(), 1)
+	tb.ExporterJsonlUploadsMissed.Add(context.Background(), 1)
 	tb.ExporterJsonlValuesCut.Add(context.Background(), 1)
 	tb.ExporterJsonlWrittenBytes.Add(context.Background(), 1)
 	tb.ExporterJsonlWrittenRecords.Add(context.Background(), 1)
@@ -64,6 +68,18 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterJsonlTornBytes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlUploadFailures(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlUploadedBytes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlUploadedFiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterJsonlUploadsMissed(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterJsonlValuesCut(t, testTel,

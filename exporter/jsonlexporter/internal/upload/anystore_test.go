@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/config/configopaque"
 	"go.uber.org/zap"
 )
 
@@ -24,7 +23,7 @@ func TestAnyStore(t *testing.T) {
 	}
 	archive, c := t.TempDir(), &counts{}
 	cfg := NewDefaultConfig()
-	cfg.URL = configopaque.String(url)
+	cfg.URL = URL(url)
 	cfg.DeleteAfter = true
 	u, err := New(cfg, c.settings(archive, zap.NewNop()))
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ type Config struct {
 	// shared file system. An object's name is the prefix and the file's path below the archive's root, so hosts whose files
 	// have the same paths need a prefix each. The query is the driver's, like `?region=eu-west-1`
 	// (https://pkg.go.dev/gocloud.dev/blob). Credentials come from where the store's own tools take them.
-	URL configopaque.String `mapstructure:"url"`
+	URL URL `mapstructure:"url"`
 
 	// DeleteAfter deletes a file once it is in the store and was verified there. Default false.
 	DeleteAfter bool `mapstructure:"delete_after"`
@@ -35,13 +35,36 @@ type Config struct {
 	Timeout time.Duration `mapstructure:"timeout"`
 }
 
-var _ confmap.Validator = (*Config)(nil)
+// URL is the address of a store, which may hold a secret: as configopaque.String, but an empty one shows that it is empty, so
+// that a printed config without upload can be loaded again.
+type URL string
+
+var (
+	_ confmap.Validator = (*Config)(nil)
+	_ fmt.GoStringer    = URL("")
+)
+
+func (u URL) String() string {
+	if u == "" {
+		return ""
+	}
+	return configopaque.String(u).String()
+}
+
+// GoString hides the address from %#v.
+func (u URL) GoString() string { return fmt.Sprintf("%q", u.String()) }
+
+// MarshalText hides the address from printed configs.
+func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // NewDefaultConfig returns the defaults, which lack a URL.
 func NewDefaultConfig() Config { return Config{Concurrency: 2, Timeout: 5 * time.Minute} }
 
-// Validate checks what can be checked without the store.
+// Validate checks what can be checked without the store. Without a URL nothing is uploaded, so nothing else may be set.
 func (cfg *Config) Validate() error {
+	if *cfg == NewDefaultConfig() {
+		return nil
+	}
 	_, err := parseStore(string(cfg.URL))
 	errs := []error{err}
 	if cfg.Concurrency < 1 {

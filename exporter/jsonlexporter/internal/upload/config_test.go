@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/config/configopaque"
 	"go.uber.org/zap"
 )
 
@@ -29,7 +28,8 @@ func TestConfigValidate(t *testing.T) {
 		"azblob":                {url: "azblob://container/runs?storage_account=lens"},
 		"file":                  {url: "file:///mnt/archive"},
 
-		"no url":           {want: "url: is empty; write it like s3://"},
+		"off":              {},
+		"no url":           {alter: func(c *Config) { c.DeleteAfter = true }, want: "url: is empty; write it like s3://"},
 		"memory":           {url: "mem://", want: `url: "mem" is not a scheme of a store; write it like s3://`},
 		"web":              {url: "https://bucket.s3.amazonaws.com/x?X-Amz-Signature=" + secret, want: `url: "https" is not a scheme of a store`},
 		"no scheme":        {url: "bucket/runs", want: `url: "" is not a scheme of a store`},
@@ -49,7 +49,7 @@ func TestConfigValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := NewDefaultConfig()
-			cfg.URL = configopaque.String(test.url)
+			cfg.URL = URL(test.url)
 			if test.alter != nil {
 				test.alter(&cfg)
 			}
@@ -79,7 +79,7 @@ func TestNewErrorsNameURLAndHideItsQuery(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := NewDefaultConfig()
-			cfg.URL = configopaque.String(test.url)
+			cfg.URL = URL(test.url)
 			_, err := New(cfg, Settings{Root: archive, Logger: zap.NewNop()})
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), secret)

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/config/configopaque"
 	"go.uber.org/zap"
 	"gocloud.dev/blob/driver"
 )
@@ -45,7 +44,7 @@ func crashChild() bool {
 	}
 	cfg := one()
 	cfg.DeleteAfter = os.Getenv(crashDelete) != ""
-	cfg.URL = configopaque.String("file://" + os.Getenv(crashFolder))
+	cfg.URL = URL("file://" + os.Getenv(crashFolder))
 	set := (&counts{}).settings(os.Getenv(crashArchive), zap.NewNop())
 	set.Uploaded = func(int64) { die("after the marker") }
 	set.Deleted = func(string, int64) { die("after the deletion") }

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/config/configopaque"
 	"go.uber.org/zap"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/driver"
@@ -52,8 +51,8 @@ func newS3Server(t *testing.T) *s3Server {
 
 func (s *s3Server) address() string { return "http://127.0.0.1:" + s.port }
 
-func (s *s3Server) url() configopaque.String {
-	return configopaque.String("s3://archive/runs/host-7?region=us-east-1&use_path_style=true&endpoint=" + s.address())
+func (s *s3Server) url() URL {
+	return URL("s3://archive/runs/host-7?region=us-east-1&use_path_style=true&endpoint=" + s.address())
 }
 
 // start starts the server, with an empty bucket.
@@ -214,7 +213,7 @@ func TestS3WithoutItsBucketKeepsTheFiles(t *testing.T) {
 	archive, c := t.TempDir(), &counts{}
 	writeFile(t, archive, "a", "a")
 	cfg := NewDefaultConfig()
-	cfg.URL = configopaque.String(strings.Replace(string(s.url()), "s3://archive", "s3://no-such-bucket", 1))
+	cfg.URL = URL(strings.Replace(string(s.url()), "s3://archive", "s3://no-such-bucket", 1))
 	cfg.DeleteAfter = true
 	u, err := New(cfg, c.settings(archive, zap.NewNop()))
 	require.NoError(t, err)

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/config/configopaque"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -207,7 +206,7 @@ func TestAnotherStoreGetsAllFiles(t *testing.T) {
 func runToFolder(t *testing.T, archive, folder string, deleteAfter bool, names ...string) *counts {
 	t.Helper()
 	cfg := NewDefaultConfig()
-	cfg.URL = configopaque.String("file://" + folder)
+	cfg.URL = URL("file://" + folder)
 	cfg.DeleteAfter = deleteAfter
 	c := &counts{}
 	u, err := New(cfg, c.settings(archive, zap.NewNop()))
@@ -246,7 +245,7 @@ func TestFileIsNeverDeletedAsItsOwnObject(t *testing.T) {
 	archive, folder := t.TempDir(), t.TempDir()
 	writeFile(t, archive, "a", "a")
 	cfg := one()
-	cfg.URL = configopaque.String("file://" + folder)
+	cfg.URL = URL("file://" + folder)
 	cfg.DeleteAfter = true
 	c := &counts{}
 	u, err := New(cfg, c.settings(archive, zap.NewNop()))
@@ -589,7 +588,7 @@ func TestShutdown(t *testing.T) {
 func TestManyFilesByManyGoroutines(t *testing.T) {
 	archive, folder := t.TempDir(), t.TempDir()
 	cfg := NewDefaultConfig()
-	cfg.URL = configopaque.String("file://" + folder)
+	cfg.URL = URL("file://" + folder)
 	cfg.Concurrency = 4
 	cfg.DeleteAfter = true
 	c := &counts{}
