@@ -64,6 +64,13 @@ test: build ## run all tests that need only Go
 test-readme: ## test that the commands in README.md do what it says, in a clone of HEAD
 	go test -tags slow -count=1 -timeout 30m -v ./test/readme
 
+.PHONY: test-archive
+test-archive: build ## test the archive against an S3 server, DuckDB and pandas (needs python3 and jq)
+	LENSCOL_MOTO_SERVER=$$(test/venv.sh moto 'moto[server]==5.2.5')/moto_server \
+		$(GOTEST) -count=1 ./exporter/jsonlexporter/internal/upload
+	LENSCOL_PYTHON=$$(test/venv.sh archive duckdb==2.0.1 pandas==3.1.1)/python \
+		go test -tags slow -count=1 -v ./test/questions
+
 .PHONY: test-ocb
 test-ocb: ocb ## test that our components work in builds that are not ours
 	OCB_BIN='$(CURDIR)/$(OCB_BIN)' go test -tags slow -count=1 -timeout 30m -v ./test/ocb

@@ -35,7 +35,7 @@ func newS3Server(t *testing.T) *s3Server {
 	t.Helper()
 	program := os.Getenv("LENSCOL_MOTO_SERVER")
 	if program == "" {
-		t.Skip("LENSCOL_MOTO_SERVER is not set to a moto_server program; test/s3/prepare.sh installs one and prints its path")
+		t.Skip("LENSCOL_MOTO_SERVER is not set to a moto_server program: make test-archive installs one")
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
