@@ -35,7 +35,7 @@ func (e *equivalence) check(t testing.TB, signal ranks.Signal, request []byte) {
 	_, refusal := decode(signal, request)
 	if refusal != nil {
 		o := func() (kept []byte) {
-			e.gate.sift(signal, request, func(b []byte, o outcome) {
+			e.gate.sift(signal, pieces(request), func(b []byte, o outcome) {
 				kept = bytes.Clone(b)
 				e.gate.settle(t.Context(), o, false)
 			})

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensionmiddleware"
+	"google.golang.org/grpc/mem"
 
 	"github.com/lenscol/lenscol/extension/rankgate/internal/metadata"
 	"github.com/lenscol/lenscol/internal/ranks"
@@ -73,13 +74,14 @@ type outcome struct {
 
 // sift hands the bytes of a request that go on to use, the request itself where that is all of it or where it cannot be
 // read, and what the request would count. The bytes are valid until use returns.
-func (g *gate) sift(signal ranks.Signal, request []byte, use func(request []byte, o outcome)) {
+func (g *gate) sift(signal ranks.Signal, data mem.BufferSlice, use func(request []byte, o outcome)) {
 	s := g.sifters.Get().(*sifter)
 	defer func() {
 		if s.trim() {
 			g.sifters.Put(s)
 		}
 	}()
+	request := s.materialize(data)
 	o := outcome{signal: signal, tally: g.reporter.Tally()}
 	kept, ok := s.sift(signal, request, o.tally)
 	if !ok { // the receiver refuses it too: it counts nothing

@@ -47,18 +47,13 @@ type codec struct {
 	pending sync.Map // the message → outcome
 }
 
-// buffers hold requests while they are read; sizes as pdata's own pool has them.
-var buffers = mem.NewTieredBufferPool(256, 4<<10, 16<<10, 32<<10, 512<<10, 1<<20, 4<<20, 16<<20)
-
 func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	signal, ok := signalOf(v)
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	request := data.MaterializeToBuffer(buffers)
-	defer request.Free()
 	var err error
-	c.gate.sift(signal, request.ReadOnlyData(), func(kept []byte, o outcome) {
+	c.gate.sift(signal, data, func(kept []byte, o outcome) {
 		if err = c.CodecV2.Unmarshal(mem.BufferSlice{mem.SliceBuffer(kept)}, v); err != nil {
 			c.gate.settle(context.Background(), o, false)
 			return

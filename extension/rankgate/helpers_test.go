@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/grpc/mem"
 
 	"github.com/lenscol/lenscol/extension/rankgate/internal/metadata"
 	"github.com/lenscol/lenscol/internal/ranks"
@@ -169,9 +170,15 @@ func each(message []byte, f func(field int32, whole, content []byte)) {
 	}
 }
 
+// pieces is a request as it comes from a connection.
+func pieces(request []byte) mem.BufferSlice {
+	half := len(request) / 2
+	return mem.BufferSlice{mem.SliceBuffer(request[:half]), mem.SliceBuffer(request[half:])}
+}
+
 // sift is what the gate makes of a request that is then accepted.
 func sift(g *gate, signal ranks.Signal, request []byte) (kept []byte) {
-	g.sift(signal, request, func(b []byte, o outcome) {
+	g.sift(signal, pieces(request), func(b []byte, o outcome) {
 		kept = append(kept, b...)
 		g.settle(context.Background(), o, true)
 	})

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"go.opentelemetry.io/collector/extension/extensionmiddleware"
+	"google.golang.org/grpc/mem"
 )
 
 // GetHTTPHandler puts the gate in front of the receiver's handlers. There a request has been authorised, and its body
@@ -44,7 +45,7 @@ func (g *gate) serve(next http.Handler, w http.ResponseWriter, r *http.Request) 
 		next.ServeHTTP(w, r)
 		return
 	}
-	g.sift(signal, body.Bytes(), func(kept []byte, o outcome) {
+	g.sift(signal, mem.BufferSlice{mem.SliceBuffer(body.Bytes())}, func(kept []byte, o outcome) {
 		answer := &answer{ResponseWriter: w}
 		accepted := false
 		defer func() { g.settle(r.Context(), o, accepted) }()

@@ -4,8 +4,11 @@
 package rankgate // import "github.com/lenscol/lenscol/extension/rankgate"
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"google.golang.org/grpc/mem"
 
 	"github.com/lenscol/lenscol/internal/ranks"
 )
@@ -20,6 +23,7 @@ type sifter struct {
 	decisions *cache
 	walker    walker
 
+	in       []byte  // a request that came in pieces
 	out      []byte  // what goes on of the request
 	resource []byte  // a resource that came in pieces
 	scopes   []scope // of the resource that is being judged
@@ -49,8 +53,18 @@ const maxKept = 8 << 20
 // trim lets buffers of an unusual size go. It reports whether the sifter is worth keeping.
 func (s *sifter) trim() bool {
 	s.scopes = s.scopes[:0]
-	return cap(s.out) <= maxKept && cap(s.resource) <= maxKept && cap(s.part) <= maxKept && cap(s.inScope) <= maxKept &&
+	return cap(s.in) <= maxKept && cap(s.out) <= maxKept && cap(s.resource) <= maxKept && cap(s.part) <= maxKept && cap(s.inScope) <= maxKept &&
 		cap(s.walker.stack) <= maxKept/16 && cap(s.picked) <= maxKept
+}
+
+// materialize is the request in one piece. grpc's own pools clear a buffer of up to four times the size for that.
+func (s *sifter) materialize(data mem.BufferSlice) []byte {
+	if len(data) == 1 {
+		return data[0].ReadOnlyData()
+	}
+	s.in = slices.Grow(s.in[:0], data.Len())[:data.Len()]
+	data.CopyTo(s.in)
+	return s.in
 }
 
 // sift returns what goes on of a request and tallies its items. What it returns is the request itself where all goes on,

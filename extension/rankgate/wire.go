@@ -97,32 +97,96 @@ type frame struct {
 	end int
 }
 
-// isPlain reports whether a KeyValue is a key and a text, bool, integer or double in the form that all encoders write.
-// Most are, and there are more of them than of anything else.
+// plainPrefix is the length of the fields at the beginning of a span that are as encoders write them, with tags and
+// lengths in their shortest form: all of a span, mostly, read without the tables.
+func plainPrefix(span []byte) int {
+	at := 0
+	for at+2 <= len(span) {
+		next := at + 2
+		size := int(span[at+1]) // or a number, or the first byte of one
+		switch span[at] {
+		case 1<<3 | wireLen: // trace id
+			if size != 16 {
+				return at
+			}
+			next += size
+		case 2<<3 | wireLen, 4<<3 | wireLen: // span id, parent
+			if size != 8 {
+				return at
+			}
+			next += size
+		case 3<<3 | wireLen, fieldSpanName<<3 | wireLen:
+			if size >= 0x80 {
+				return at
+			}
+			next += size
+		case 6<<3 | wireVarint, 10<<3 | wireVarint, 12<<3 | wireVarint, 14<<3 | wireVarint: // kind, dropped counts
+			if size >= 0x80 {
+				return at
+			}
+		case 7<<3 | wireFixed64, 8<<3 | wireFixed64: // start, end
+			next = at + 9
+		case 9<<3 | wireLen: // attribute
+			next += size
+			if next > len(span) || !isPlain(span[at+2:next]) {
+				return at
+			}
+		case fieldSpanStatus<<3 | wireLen:
+			if size != 0 { // set
+				return at
+			}
+		case 16<<3&0x7f | 0x80 | wireFixed32: // flags, first byte of two
+			if size != 1 {
+				return at
+			}
+			next = at + 6
+		default:
+			return at
+		}
+		if next > len(span) {
+			return at
+		}
+		at = next
+	}
+	return at
+}
+
+// isPlain reports whether an attribute is a key and a text, bool, integer or double, in the shortest form. The value may
+// stand in front of the key: pdata writes all fields of a message in falling order.
 func isPlain(kv []byte) bool {
-	if len(kv) < 2 || kv[0] != 1<<3|wireLen || kv[1] >= 0x80 || int(kv[1])+6 > len(kv) {
+	if len(kv) < 4 {
 		return false
 	}
-	v := kv[2+int(kv[1]):] // the value: its tag, its length, the tag in it, four bytes at least
-	if v[0] != 2<<3|wireLen || v[1] >= 0x80 || int(v[1])+2 != len(v) {
+	second := 2 + int(kv[1])
+	if second+2 > len(kv) || second+2+int(kv[second+1]) != len(kv) || (kv[1]|kv[second+1]) >= 0x80 {
 		return false
 	}
-	switch v[2] {
+	var value []byte
+	switch {
+	case kv[0] == 1<<3|wireLen && kv[second] == 2<<3|wireLen:
+		value = kv[second+2:]
+	case kv[0] == 2<<3|wireLen && kv[second] == 1<<3|wireLen:
+		value = kv[2:second]
+	}
+	if len(value) < 2 {
+		return false
+	}
+	switch value[0] {
 	case 1<<3 | wireLen:
-		return v[3] < 0x80 && int(v[3])+4 == len(v)
+		return value[1] < 0x80 && int(value[1])+2 == len(value)
 	case 2<<3 | wireVarint, 3<<3 | wireVarint:
-		last := len(v) - 1
-		if last-3 >= 9 {
+		last := len(value) - 1
+		if last > 10 {
 			return false
 		}
-		for _, b := range v[3:last] {
+		for _, b := range value[1:last] {
 			if b < 0x80 {
 				return false
 			}
 		}
-		return v[last] < 0x80
+		return value[last] < 0x80
 	case 4<<3 | wireFixed64:
-		return len(v) == 3+8
+		return len(value) == 1+8
 	default:
 		return false
 	}
@@ -254,7 +318,14 @@ func (w *walker) walk(of message, buf []byte, shallow bool) (items int, ok bool)
 			points = 0
 		case mGauge, mSum, mHistogram, mExponentialHistogram, mSummary:
 			points = 0 // of several in one metric the last holds
-		case mSpan, mLogRecord:
+		case mSpan:
+			items++
+			if !shallow {
+				if start += plainPrefix(buf[start:pos]); start == pos {
+					continue
+				}
+			}
+		case mLogRecord:
 			items++
 		case mNumberPoint, mHistogramPoint, mExponentialHistogramPoint, mSummaryPoint:
 			points++
