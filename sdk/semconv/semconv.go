@@ -39,6 +39,8 @@ const (
 // What lenscol alone writes: a sender's value that gave way to another.
 const (
 	RunIDOriginal             = "nemo.run.id.original"
+	DLRunUUIDOriginal         = "nv.dl.run.uuid.original"
+	DLJobUUIDOriginal         = "nv.dl.job.uuid.original"
 	ServiceInstanceIDOriginal = "service.instance.id.original"
 )
 

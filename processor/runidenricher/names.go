@@ -1,0 +1,125 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runidenricher // import "github.com/lenscol/lenscol/processor/runidenricher"
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lenscol/lenscol/sdk/semconv"
+)
+
+// renamer brings names to one generation, or attribute keys to both. Where both spellings are there with different values, both
+// stay: nothing that a sender said is lost.
+type renamer struct {
+	both              bool
+	keys              []semconv.Renamer // both: to new, to old
+	spanNames, metric semconv.Renamer   // a span has one name, so both leaves it alone
+}
+
+func newRenamer(names string) *renamer {
+	toNew, toOld := semconv.ToNew, semconv.ToOld
+	attributes, spans, metrics := semconv.Attributes(), semconv.Spans(), semconv.Metrics()
+	switch names {
+	case namesBoth:
+		return &renamer{both: true, keys: []semconv.Renamer{toNew(attributes), toOld(attributes)}}
+	case namesNew:
+		return &renamer{keys: []semconv.Renamer{toNew(attributes)}, spanNames: toNew(spans), metric: toNew(metrics)}
+	case namesOld:
+		return &renamer{keys: []semconv.Renamer{toOld(attributes)}, spanNames: toOld(spans), metric: toOld(metrics)}
+	default:
+		return nil
+	}
+}
+
+func (r *renamer) attributes(m pcommon.Map) {
+	type rename struct {
+		from, to string
+	}
+	var buffer [16]rename
+	found := buffer[:0]
+	for key := range m.All() {
+		for _, keys := range r.keys {
+			if to, ok := keys.Rename(key); ok {
+				found = append(found, rename{key, to})
+			}
+		}
+	}
+	for _, f := range found {
+		other, there := m.Get(f.to)
+		if !there {
+			other = m.PutEmpty(f.to)
+		}
+		v, _ := m.Get(f.from) // After PutEmpty, which may move all values.
+		switch {
+		case !there:
+			v.CopyTo(other)
+		case r.both || !other.Equal(v):
+			continue
+		}
+		if !r.both {
+			m.RemoveIf(func(key string, _ pcommon.Value) bool { return key == f.from })
+		}
+	}
+}
+
+func (r *renamer) spans(rs ptrace.ResourceSpans) {
+	for i := range rs.ScopeSpans().Len() {
+		ss := rs.ScopeSpans().At(i)
+		for j := range ss.Spans().Len() {
+			span := ss.Spans().At(j)
+			if name, ok := r.spanNames.Rename(span.Name()); ok {
+				span.SetName(name)
+			}
+			r.attributes(span.Attributes())
+			for k := range span.Events().Len() {
+				r.attributes(span.Events().At(k).Attributes())
+			}
+		}
+	}
+}
+
+func (r *renamer) metrics(rm pmetric.ResourceMetrics) {
+	for i := range rm.ScopeMetrics().Len() {
+		ms := rm.ScopeMetrics().At(i).Metrics()
+		for j := range ms.Len() {
+			m := ms.At(j)
+			if name, ok := r.metric.Rename(m.Name()); ok {
+				m.SetName(name)
+			}
+			switch m.Type() {
+			case pmetric.MetricTypeGauge:
+				renamePoints(r, m.Gauge().DataPoints())
+			case pmetric.MetricTypeSum:
+				renamePoints(r, m.Sum().DataPoints())
+			case pmetric.MetricTypeHistogram:
+				renamePoints(r, m.Histogram().DataPoints())
+			case pmetric.MetricTypeExponentialHistogram:
+				renamePoints(r, m.ExponentialHistogram().DataPoints())
+			case pmetric.MetricTypeSummary:
+				renamePoints(r, m.Summary().DataPoints())
+			}
+		}
+	}
+}
+
+func renamePoints[P interface{ Attributes() pcommon.Map }, S interface {
+	Len() int
+	At(int) P
+}](r *renamer, points S) {
+	for i := range points.Len() {
+		r.attributes(points.At(i).Attributes())
+	}
+}
+
+func (r *renamer) logs(rl plog.ResourceLogs) {
+	for i := range rl.ScopeLogs().Len() {
+		records := rl.ScopeLogs().At(i).LogRecords()
+		for j := range records.Len() {
+			r.attributes(records.At(j).Attributes())
+		}
+	}
+}

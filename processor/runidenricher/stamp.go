@@ -1,0 +1,287 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runidenricher // import "github.com/lenscol/lenscol/processor/runidenricher"
+
+import (
+	"slices"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/lenscol/lenscol/internal/identity"
+	"github.com/lenscol/lenscol/internal/ranks"
+	"github.com/lenscol/lenscol/sdk/resource"
+	"github.com/lenscol/lenscol/sdk/semconv"
+)
+
+// scope is what a stamped fact is a fact of. It is stamped onto a resource only if that does not say that it belongs to another.
+type scope uint8
+
+const (
+	ofAnyone scope = iota
+	ofJob          // the resource names another SLURM job
+	ofPod          // another pod
+	ofHost         // another host
+	scopes
+)
+
+// stamp is an attribute that a resource gets which does not have it.
+type stamp struct {
+	slot  int
+	key   string
+	value pcommon.Value
+	scope scope
+}
+
+// stamps is what the collector adds to resources.
+type stamps struct {
+	keys      keyset
+	list      []stamp
+	overwrite bits
+	replace   string // when an id of the sender's gives way: never, generated, always
+
+	runID, jobUUID, runUUID string // "" for none
+	runUUIDFromID           bool   // the run uuid is that of runID and of no other run
+	jobs                    []string
+	pod, host               string
+
+	rules []wandbTarget
+	wandb *wandbTarget // from the environment, nil for none
+
+	known   []resource.Attribute // all of the above, for the start line
+	refused []string
+}
+
+// What a walk over a resource looks for by itself; the stamps' keys come after.
+var specialKeys = [...]string{
+	semconv.RunID, semconv.DLRunUUID, semconv.DLJobUUID, semconv.SlurmJobID, semconv.K8sPodName, semconv.HostName,
+	semconv.WandbEntity, semconv.WandbProject, semconv.WandbRunID,
+}
+
+const (
+	slotRunID = iota
+	slotRunUUID
+	slotJobUUID
+	slotSlurmJob
+	slotPod
+	slotHost
+	slotWandb // entity, project and run id
+)
+
+// said is what a resource says: which of the keys it has, and the texts of the special ones.
+type said struct {
+	has   bits
+	texts [len(specialKeys)]string
+	odd   bits // special keys whose value is no text
+}
+
+func (s *stamps) read(attrs pcommon.Map) (r said) {
+	for key, v := range attrs.All() {
+		slot := s.keys.slot(key)
+		if slot < 0 || r.has.is(slot) { // Of a key that is there twice, the first holds.
+			continue
+		}
+		r.has.set(slot)
+		if slot >= len(specialKeys) {
+			continue
+		}
+		switch v.Type() {
+		case pcommon.ValueTypeStr:
+			r.texts[slot] = v.Str()
+		case pcommon.ValueTypeInt:
+			r.texts[slot] = strconv.FormatInt(v.Int(), 10)
+		default:
+			r.odd.set(slot)
+		}
+	}
+	return r
+}
+
+// put sets a special key.
+func (r *said) put(attrs pcommon.Map, slot int, text string) {
+	attrs.PutStr(specialKeys[slot], text)
+	r.has.set(slot)
+}
+
+// stamp completes a resource.
+func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
+	r := s.read(attrs)
+	var foreign [scopes]bool
+	if job := r.texts[slotSlurmJob]; job != "" && len(s.jobs) > 0 && !slices.Contains(s.jobs, job) {
+		foreign[ofJob] = true
+		if t.otherJob == "" {
+			t.otherJob = job
+		}
+	}
+	foreign[ofPod] = s.pod != "" && r.texts[slotPod] != "" && r.texts[slotPod] != s.pod
+	foreign[ofHost] = s.host != "" && r.texts[slotHost] != "" && r.texts[slotHost] != s.host
+
+	// The run first: it is read from what the resource says, not from what is stamped.
+	run := s.stampRun(attrs, &r, foreign[ofJob], t)
+	if !foreign[ofJob] {
+		replaced := run != r.texts[slotRunID] && r.texts[slotRunID] != ""
+		s.stampID(attrs, &r, slotJobUUID, s.jobUUID, semconv.DLJobUUIDOriginal, s.replace == replaceAlways)
+		if !s.runUUIDFromID || run == s.runID {
+			s.stampID(attrs, &r, slotRunUUID, s.runUUID, semconv.DLRunUUIDOriginal, s.replace == replaceAlways || replaced && s.runUUIDFromID)
+		}
+	}
+	if target := s.target(attrs, &r); target != nil {
+		s.stampWandb(attrs, &r, target, t)
+	}
+
+	missing := 0
+	for i := range s.list {
+		if !r.has.is(s.list[i].slot) {
+			missing++
+		}
+	}
+	if missing > 0 {
+		attrs.EnsureCapacity(attrs.Len() + missing)
+	}
+	for i := range s.list {
+		switch st := &s.list[i]; {
+		case foreign[st.scope]:
+		case !r.has.is(st.slot):
+			put(attrs.PutEmpty(st.key), st.value)
+		case s.overwrite.is(st.slot):
+			if v, _ := attrs.Get(st.key); !v.Equal(st.value) {
+				put(v, st.value)
+				t.overwritten++
+			}
+		}
+	}
+}
+
+// put sets v; what is not text or an integer is copied.
+func put(v, value pcommon.Value) {
+	switch value.Type() {
+	case pcommon.ValueTypeStr:
+		v.SetStr(value.Str())
+	case pcommon.ValueTypeInt:
+		v.SetInt(value.Int())
+	default:
+		value.CopyTo(v)
+	}
+}
+
+// stampRun gives the resource its run id, and returns what that is.
+func (s *stamps) stampRun(attrs pcommon.Map, r *said, otherJob bool, t *tally) string {
+	run, own := r.texts[slotRunID], s.runID
+	if otherJob {
+		own = ""
+	}
+	switch {
+	case r.odd.is(slotRunID):
+		t.from[fromSender]++
+		return ""
+	case run != "" && own != "" && run != own && s.givesWay(run):
+		if _, there := attrs.Get(semconv.RunIDOriginal); !there {
+			attrs.PutStr(semconv.RunIDOriginal, run)
+		}
+		r.put(attrs, slotRunID, own)
+		t.from[fromReplaced]++
+		return own
+	case run != "":
+		t.from[fromSender]++
+		return run
+	}
+	if r.texts[slotRunUUID] != "" || r.texts[slotJobUUID] != "" || r.texts[slotSlurmJob] != "" {
+		if run = identity.Run(attrs); run != "" {
+			r.put(attrs, slotRunID, run)
+			t.from[fromResource]++
+			return run
+		}
+	}
+	switch {
+	case own != "":
+		r.put(attrs, slotRunID, own)
+		t.from[fromOwn]++
+	case otherJob:
+		t.from[fromOtherJob]++
+	default:
+		t.from[fromNone]++
+	}
+	return own
+}
+
+// givesWay reports whether a sender's run id is replaced by the collector's.
+func (s *stamps) givesWay(run string) bool {
+	return s.replace == replaceAlways || s.overwrite.is(slotRunID) || s.replace == replaceGenerated && resource.IsGenerated(run)
+}
+
+// stampID gives the resource a uuid that it does not have, or another one.
+func (s *stamps) stampID(attrs pcommon.Map, r *said, slot int, own, original string, replace bool) {
+	sent := r.texts[slot]
+	switch {
+	case own == "" || sent == own || r.odd.is(slot):
+		return
+	case sent != "":
+		if !replace && !s.overwrite.is(slot) {
+			return
+		}
+		if _, there := attrs.Get(original); !there {
+			attrs.PutStr(original, sent)
+		}
+	}
+	r.put(attrs, slot, own)
+}
+
+// wandbTarget is an entity, a project and a run id, "" for what is left open.
+type wandbTarget struct {
+	match map[string]string
+	texts [3]string
+}
+
+// target is the W&B target for what the resource leaves open: that of the first rule that matches, else the environment's.
+// One that contradicts the resource is not its target.
+func (s *stamps) target(attrs pcommon.Map, r *said) *wandbTarget {
+	target := s.wandb
+	for i := range s.rules {
+		if s.rules[i].matches(attrs) {
+			target = &s.rules[i]
+			break
+		}
+	}
+	if target == nil {
+		return nil
+	}
+	for i, text := range target.texts {
+		if sent := r.texts[slotWandb+i]; sent != "" && text != "" && sent != text && !s.overwrite.is(slotWandb+i) {
+			return nil
+		}
+	}
+	return target
+}
+
+func (w *wandbTarget) matches(attrs pcommon.Map) bool {
+	for key, glob := range w.match {
+		v, ok := attrs.Get(key)
+		if !ok {
+			return false
+		}
+		text := ""
+		if v.Type() == pcommon.ValueTypeStr {
+			text = v.Str()
+		} else {
+			text = v.AsString()
+		}
+		if !ranks.Matches(glob, text) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *stamps) stampWandb(attrs pcommon.Map, r *said, target *wandbTarget, t *tally) {
+	for i, text := range target.texts {
+		slot := slotWandb + i
+		if text == "" || text == r.texts[slot] || r.odd.is(slot) {
+			continue
+		}
+		if r.texts[slot] != "" {
+			t.overwritten++
+		}
+		r.put(attrs, slot, text)
+	}
+}
