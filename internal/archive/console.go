@@ -141,7 +141,7 @@ func (o *objects) span(d *jx.Decoder, add func(jsonlreader.Record)) error {
 		case "end_time", "end_time_unix_nano":
 			return put(span.SetEndTimestamp, d, timestamp)
 		case "status":
-			return status(d, span.Status())
+			return spanStatus(d, span.Status())
 		case "attributes":
 			return attributes(d, span.Attributes())
 		case "events":
@@ -205,8 +205,8 @@ func link(d *jx.Decoder, l ptrace.SpanLink) error {
 	})
 }
 
-// status reads {"status_code": "ERROR", "description": "…"}, or the code alone.
-func status(d *jx.Decoder, s ptrace.Status) error {
+// spanStatus reads {"status_code": "ERROR", "description": "…"}, or the code alone.
+func spanStatus(d *jx.Decoder, s ptrace.Status) error {
 	code := func() error {
 		word, err := text(d)
 		switch strings.ToUpper(strings.TrimPrefix(word, "StatusCode.")) {

@@ -141,9 +141,14 @@ func readBytes(t testing.TB, name string, content []byte) result {
 
 func readFile(t testing.TB, path string) result {
 	t.Helper()
+	return readBytes(t, path, mustRead(t, path))
+}
+
+func mustRead(t testing.TB, path string) []byte {
+	t.Helper()
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
-	return readBytes(t, path, content)
+	return content
 }
 
 // write writes records in a layout.

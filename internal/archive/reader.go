@@ -58,6 +58,11 @@ type Record struct {
 	jsonlreader.Record
 	Layout Layout
 	Bytes  int // of its line, or its share of an object that holds many
+
+	// Of a replay: the file, the record's number in it from 1 on, and the file's name.
+	from   *position
+	number int64
+	name   string
 }
 
 // Time is when the record happened: a span's start, a point's time, a log record's time or else when it was observed. It is what

@@ -33,7 +33,7 @@ FILE is a file, a folder (all *.jsonl, *.ndjson, *.json, *.pb and *.proto in it 
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newJSONLCatCommand(), newJSONLStatCommand(), newJSONLVerifyCommand(), newJSONLConvertCommand())
+	cmd.AddCommand(newJSONLCatCommand(), newJSONLStatCommand(), newJSONLVerifyCommand(), newJSONLConvertCommand(), newJSONLReplayCommand())
 	return cmd
 }
 
