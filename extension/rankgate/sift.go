@@ -280,27 +280,32 @@ func (s *sifter) pick(content []byte) []byte {
 // spanFacts reads name and status of a span. Of a field that is there several times the last holds; a status is the sum
 // of its pieces.
 func spanFacts(span []byte) (name []byte, status ptrace.StatusCode) {
-	for f := (fields{rest: span}); f.next(); {
-		switch f.number {
+	for pos := 0; pos < len(span); {
+		number, content, next := fieldAt(span, pos)
+		switch number {
 		case fieldSpanName:
-			name = f.content
+			name = span[content:next]
 		case fieldSpanStatus:
-			for in := (fields{rest: f.content}); in.next(); {
-				if in.number == fieldStatusCode {
-					status = ptrace.StatusCode(in.value())
-				}
-			}
+			status = ptrace.StatusCode(lastNumber(span[content:next], fieldStatusCode, uint64(status)))
 		}
+		pos = next
 	}
 	return name, status
 }
 
 // severity reads the severity of a log record.
-func severity(record []byte) (n plog.SeverityNumber) {
-	for f := (fields{rest: record}); f.next(); {
-		if f.number == fieldLogSeverity {
-			n = plog.SeverityNumber(f.value())
+func severity(record []byte) plog.SeverityNumber {
+	return plog.SeverityNumber(lastNumber(record, fieldLogSeverity, 0))
+}
+
+// lastNumber is the value of a field of the type varint, the last of several, and else missing.
+func lastNumber(message []byte, field int32, missing uint64) uint64 {
+	for pos := 0; pos < len(message); {
+		number, content, next := fieldAt(message, pos)
+		if number == field {
+			missing, _, _ = readVarint(message, content)
 		}
+		pos = next
 	}
-	return n
+	return missing
 }

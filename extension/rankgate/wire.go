@@ -3,8 +3,6 @@
 
 package rankgate // import "github.com/lenscol/lenscol/extension/rankgate"
 
-import "encoding/binary"
-
 // The readers of the protobuf wire format. They accept what pdata's accept and refuse what it refuses, with its
 // peculiarities: bits of a varint beyond 64 are lost, a tag's field number is cut to 32 bits, an unknown group must have
 // nothing but groups in it. Each reads buf from pos and returns the position behind what it read, or ok false.
@@ -339,48 +337,43 @@ func (w *walker) walk(of message, buf []byte, shallow bool) (items int, ok bool)
 	}
 }
 
-// fields goes through a message that the walker has found good:
+// fieldAt is the field at pos of a message that the walker has found good: its number, where its content begins, behind
+// the length where it has one, and where the next field begins.
+func fieldAt(buf []byte, pos int) (number int32, content, next int) {
+	number, wire, content := int32(buf[pos]>>3), int(buf[pos]&7), pos+1
+	if buf[pos] >= 0x80 {
+		number, wire, content, _ = readTag(buf, pos)
+	}
+	switch wire {
+	case wireFixed64:
+		return number, content, content + 8
+	case wireLen:
+		if size := int(buf[content]); size < 0x80 {
+			return number, content + 1, content + 1 + size
+		}
+		size, at, _ := readVarint(buf, content)
+		return number, at, at + int(size)
+	default:
+		next, _ = skipField(buf, content, wire)
+		return number, content, next
+	}
+}
+
+// fields goes through such a message:
 //
 //	for f := (fields{rest: message}); f.next(); {
 type fields struct {
 	rest    []byte // what is to come
 	number  int32
 	whole   []byte // the field with its tag
-	content []byte // of a field with a length
+	content []byte // behind the length, where it has one
 }
 
 func (f *fields) next() bool {
-	buf := f.rest
-	if len(buf) == 0 {
+	if len(f.rest) == 0 {
 		return false
 	}
-	pos := 1
-	wire := int(buf[0] & 7)
-	f.number = int32(buf[0] >> 3)
-	if buf[0] >= 0x80 {
-		f.number, wire, pos, _ = readTag(buf, 0)
-	}
-	switch {
-	case wire == wireFixed64:
-		pos += 8
-		f.content = nil
-	case wire == wireLen && buf[pos] < 0x80:
-		start := pos + 1
-		pos = start + int(buf[pos])
-		f.content = buf[start:pos:pos]
-	case wire == wireLen:
-		f.content, pos, _ = readLen(buf, pos)
-	default:
-		pos, _ = skipField(buf, pos, wire)
-		f.content = nil
-	}
-	f.whole, f.rest = buf[:pos:pos], buf[pos:]
+	number, content, next := fieldAt(f.rest, 0)
+	f.number, f.whole, f.content, f.rest = number, f.rest[:next:next], f.rest[content:next:next], f.rest[next:]
 	return true
-}
-
-// value is the number in a field of the type varint.
-func (f *fields) value() uint64 {
-	_, n := binary.Uvarint(f.whole)
-	num, _, _ := readVarint(f.whole, n)
-	return num
 }
