@@ -190,13 +190,8 @@ func isPlain(kv []byte) bool {
 	}
 }
 
-// Items and what leads to them in a scope's bytes; a shallow walk enters nothing else.
-var (
-	isItem = [endMessages]bool{
-		mSpan: true, mLogRecord: true, mNumberPoint: true, mHistogramPoint: true, mExponentialHistogramPoint: true, mSummaryPoint: true,
-	}
-	isPath = [endMessages]bool{mMetric: true, mGauge: true, mSum: true, mHistogram: true, mExponentialHistogram: true, mSummary: true}
-)
+// isPath has what leads to the items of a scope; a shallow walk enters nothing else.
+var isPath = [endMessages]bool{mMetric: true, mGauge: true, mSum: true, mHistogram: true, mExponentialHistogram: true, mSummary: true}
 
 // walk reads a message. A shallow walk counts the same items and does not look into them: it is for what pdata decodes
 // and checks later.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -56,8 +57,9 @@ func filters(b *testing.B) map[string]consumer.Traces {
 	require.NoError(b, err)
 
 	factory := filterprocessor.NewFactory()
-	cfg := factory.CreateDefaultConfig().(*filterprocessor.Config)
-	cfg.Traces.ResourceConditions = []string{`attributes["dl.rank"] != 1023`}
+	cfg := factory.CreateDefaultConfig()
+	rule := map[string]any{"traces": map[string]any{"resource": []any{`attributes["dl.rank"] != 1023`}}}
+	require.NoError(b, confmap.NewFromStringMap(rule).Unmarshal(cfg))
 	contrib, err := factory.CreateTraces(b.Context(), processortest.NewNopSettings(factory.Type()), cfg, consumertest.NewNop())
 	require.NoError(b, err)
 	return map[string]consumer.Traces{"rank_filter": ours, "contrib": contrib}

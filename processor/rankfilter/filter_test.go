@@ -314,11 +314,11 @@ func TestThisReleaseShares(t *testing.T) {
 }
 
 type (
-	element        struct{ orig *int }
+	element        struct{ _ *int }
 	otherList      struct{ ptrace.SpanSlice }
 	listOfValues   struct{ slice[element] }
 	listOfPointers struct {
-		orig *[]*int
+		_ *[]*int
 		slice[element]
 	}
 )
