@@ -6,6 +6,7 @@ import (
 	jsonlexporter "github.com/lenscol/lenscol/exporter/jsonlexporter"
 	rankgate "github.com/lenscol/lenscol/extension/rankgate"
 	rankfilter "github.com/lenscol/lenscol/processor/rankfilter"
+	runidenricher "github.com/lenscol/lenscol/processor/runidenricher"
 	countconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/countconnector"
 	spanmetricsconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
 	fileexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
@@ -153,6 +154,7 @@ func components() (otelcol.Factories, error) {
 		resourcedetectionprocessor.NewFactory(),
 		k8sattributesprocessor.NewFactory(),
 		rankfilter.NewFactory(),
+		runidenricher.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -171,6 +173,7 @@ func components() (otelcol.Factories, error) {
 		resourcedetectionprocessor.NewFactory().Type():    "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourcedetectionprocessor v0.158.0",
 		k8sattributesprocessor.NewFactory().Type():        "github.com/open-telemetry/opentelemetry-collector-contrib/processor/k8sattributesprocessor v0.158.0",
 		rankfilter.NewFactory().Type():                    "github.com/lenscol/lenscol v0.0.0",
+		runidenricher.NewFactory().Type():                 "github.com/lenscol/lenscol v0.0.0",
 	})
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](

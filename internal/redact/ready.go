@@ -56,3 +56,20 @@ var readyPatterns = map[string]readyPattern{
 
 // Ready lists the names of the ready patterns.
 func Ready() []string { return slices.Sorted(maps.Keys(readyPatterns)) }
+
+// LooksLikeToken reports whether a text has what a ready pattern, other than email, finds.
+func LooksLikeToken(text string) bool {
+	_, found := Tokens.Text(text, Tokens.NewCounts())
+	return found
+}
+
+// Tokens redacts what must not be shown: NeMo Lens's keys and all ready patterns but email.
+var Tokens = func() *Redactor {
+	cfg := DefaultConfig()
+	cfg.Patterns = slices.DeleteFunc(Ready(), func(name string) bool { return name == "email" })
+	r, err := New(cfg)
+	if err != nil {
+		panic(err) // The ready patterns are tested.
+	}
+	return r
+}()

@@ -29,8 +29,8 @@ type enricher struct {
 	*state
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	fromLabel [froms]metric.MeasurementOption
-	ruleLabel []metric.MeasurementOption
+	fromLabel [froms][]metric.AddOption // made once: a list of options costs an allocation
+	ruleLabel [][]metric.AddOption
 	tallies   sync.Pool
 	otherJob  limiter
 }
@@ -87,11 +87,11 @@ func newEnricher(set processor.Settings, cfg *Config) (*enricher, error) {
 	}
 	e := &enricher{state: s, logger: set.Logger, telemetry: tb}
 	for i, text := range fromText {
-		e.fromLabel[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("from", text)))
+		e.fromLabel[i] = label("from", text)
 	}
 	if s.redactor != nil {
-		for _, label := range s.redactor.Labels() {
-			e.ruleLabel = append(e.ruleLabel, metric.WithAttributeSet(attribute.NewSet(attribute.String("rule", label))))
+		for _, rule := range s.redactor.Labels() {
+			e.ruleLabel = append(e.ruleLabel, label("rule", rule))
 		}
 	}
 	e.tallies.New = func() any {
@@ -102,6 +102,10 @@ func newEnricher(set processor.Settings, cfg *Config) (*enricher, error) {
 		return t
 	}
 	return e, nil
+}
+
+func label(key, value string) []metric.AddOption {
+	return []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))}
 }
 
 func (e *enricher) start(context.Context, component.Host) error {

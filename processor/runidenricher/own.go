@@ -39,6 +39,13 @@ func newStamps(cfg *Config, system resource.System) *stamps {
 	case modeNode:
 		s.learnNode(cfg, system)
 	}
+	for slot, known := range map[int]bool{
+		slotRunID: s.runID != "", slotRunUUID: s.runUUID != "", slotJobUUID: s.jobUUID != "", slotWandb: s.wandb != nil, slotWandb + 1: s.wandb != nil,
+	} {
+		if known {
+			s.ids = append(s.ids, slot)
+		}
+	}
 	for _, key := range cfg.Overwrite {
 		s.overwrite.set(s.keys.add(key))
 	}
@@ -165,7 +172,7 @@ func (s *stamps) learn(a resource.Attribute, of scope) {
 
 // text is the text of a fact, or "" where it looks like a token: it would go into every resource.
 func (s *stamps) text(a resource.Attribute) string {
-	if _, found := tokens.Text(a.Text(), tokens.NewCounts()); found {
+	if redact.LooksLikeToken(a.Text()) {
 		s.refused = append(s.refused, a.Source+": looks like a token")
 		return ""
 	}
@@ -180,24 +187,13 @@ func (s *stamps) add(key string, value pcommon.Value, of scope) {
 	}
 }
 
-// tokens finds what must not be shown or stamped.
-var tokens = func() *redact.Redactor {
-	cfg := redact.DefaultConfig()
-	cfg.Patterns = slices.DeleteFunc(redact.Ready(), func(name string) bool { return name == "email" })
-	r, err := redact.New(cfg)
-	if err != nil {
-		panic(err) // The ready patterns are tested.
-	}
-	return r
-}()
-
 // log writes the start line: each value and where it comes from, without secrets.
 func (s *stamps) log(logger *zap.Logger) {
 	shown := pcommon.NewMap()
 	for _, a := range s.known {
 		shown.PutStr(a.Key, a.Text())
 	}
-	tokens.Map(shown, tokens.NewCounts())
+	redact.Tokens.Map(shown, redact.Tokens.NewCounts())
 	lines := make([]string, 0, len(s.known))
 	for _, a := range s.known {
 		v, _ := shown.Get(a.Key)

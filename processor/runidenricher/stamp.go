@@ -43,6 +43,7 @@ type stamps struct {
 
 	runID, jobUUID, runUUID string // "" for none
 	runUUIDFromID           bool   // the run uuid is that of runID and of no other run
+	ids                     []int  // slots of those that are known, and of the W&B target
 	jobs                    []string
 	pod, host               string
 
@@ -107,6 +108,7 @@ func (r *said) put(attrs pcommon.Map, slot int, text string) {
 // stamp completes a resource.
 func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
 	r := s.read(attrs)
+	s.makeRoom(attrs, &r)
 	var foreign [scopes]bool
 	if job := r.texts[slotSlurmJob]; job != "" && len(s.jobs) > 0 && !slices.Contains(s.jobs, job) {
 		foreign[ofJob] = true
@@ -130,15 +132,6 @@ func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
 		s.stampWandb(attrs, &r, target, t)
 	}
 
-	missing := 0
-	for i := range s.list {
-		if !r.has.is(s.list[i].slot) {
-			missing++
-		}
-	}
-	if missing > 0 {
-		attrs.EnsureCapacity(attrs.Len() + missing)
-	}
 	for i := range s.list {
 		switch st := &s.list[i]; {
 		case foreign[st.scope]:
@@ -150,6 +143,24 @@ func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
 				t.overwritten++
 			}
 		}
+	}
+}
+
+// makeRoom lets the attributes grow once, by what they can get, instead of to twice their number.
+func (s *stamps) makeRoom(attrs pcommon.Map, r *said) {
+	missing := 0
+	for _, slot := range s.ids {
+		if !r.has.is(slot) {
+			missing++
+		}
+	}
+	for i := range s.list {
+		if !r.has.is(s.list[i].slot) {
+			missing++
+		}
+	}
+	if missing > 0 {
+		attrs.EnsureCapacity(attrs.Len() + missing)
 	}
 }
 

@@ -46,12 +46,12 @@ func (e *enricher) tally() *tally { return e.tallies.Get().(*tally) }
 func (e *enricher) report(ctx context.Context, t *tally) {
 	for i, n := range t.from {
 		if n > 0 {
-			e.telemetry.ProcessorRunIDEnricherResources.Add(ctx, n, e.fromLabel[i])
+			e.telemetry.ProcessorRunIDEnricherResources.Add(ctx, n, e.fromLabel[i]...)
 		}
 	}
 	for i, n := range t.redacted {
 		if n > 0 {
-			e.telemetry.ProcessorRunIDEnricherRedactedValues.Add(ctx, n, e.ruleLabel[i])
+			e.telemetry.ProcessorRunIDEnricherRedactedValues.Add(ctx, n, e.ruleLabel[i]...)
 		}
 	}
 	if t.overwritten > 0 {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package command is the command line of lenscol: upstream's own (run, validate, print-config, components, featuregate)
-// with a default config, and what is ours beside it (configs, version, demo, strategies). One file holds one command.
+// with a default config, and what is ours beside it (configs, version, demo, strategies, doctor). One file holds one command.
 package command // import "github.com/lenscol/lenscol/cmd/lenscol/internal/command"
 
 import (
@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/otelcol"
 
 	"github.com/lenscol/lenscol/configs"
+	"github.com/lenscol/lenscol/sdk/resource"
 )
 
 // defaultURI is the config that runs when none is given.
@@ -60,7 +61,8 @@ refused, and what ran before runs on. SIGINT and SIGTERM end it after what was t
 			_ = cmd.RegisterFlagCompletionFunc("config", completeConfig) // Fails for an unknown flag alone.
 		}
 	}
-	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit), newDemoCommand(), newStrategiesCommand(), newJSONLCommand())
+	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit), newDemoCommand(), newStrategiesCommand(), newJSONLCommand(),
+		newDoctorCommand(resource.System{}))
 	return root
 }
 

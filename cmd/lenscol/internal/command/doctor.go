@@ -1,0 +1,103 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command // import "github.com/lenscol/lenscol/cmd/lenscol/internal/command"
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lenscol/lenscol/internal/redact"
+	"github.com/lenscol/lenscol/sdk/resource"
+)
+
+var errNoRunID = errors.New("doctor: this machine and job have no run id: set NEMO_LENS_RUN_ID, the same on every rank")
+
+// diagnosis is what doctor finds.
+type diagnosis struct {
+	Identity []fact   `json:"identity"`
+	Refused  []string `json:"refused,omitempty"` // what was there and cannot be taken, without its value
+}
+
+// fact is one attribute of the identity, and where it comes from.
+type fact struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Source string `json:"source"`
+}
+
+func newDoctorCommand(system resource.System) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Prints whose telemetry this machine and job produce",
+		Long: `Prints the identity of this machine and job, one line a fact with where it comes from: the run and its ids, the SLURM job,
+the pod, the host and its GPUs, the rank, the W&B target. It is what run_id_enricher stamps in a sidecar with its default
+sources. It reads the environment and small files, and runs no program. Without a run id it exits with 1.`,
+		Example: `  lenscol doctor
+  srun --ntasks-per-node=1 lenscol doctor --json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, hasRun := diagnose(system)
+			if err := d.print(cmd.OutOrStdout(), asJSON); err != nil {
+				return err
+			}
+			if !hasRun {
+				return errNoRunID
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "Print one JSON object with the list identity: key, value and source of each fact")
+	return cmd
+}
+
+// diagnose finds out the identity, and whether it has a run id.
+func diagnose(system resource.System) (d diagnosis, hasRun bool) {
+	detector := resource.New(system)
+	d.Identity = []fact{}
+	run, hasRun := detector.RunID(resource.DefaultRunID...)
+	if hasRun = hasRun && d.add(run); !hasRun {
+		run = resource.Attribute{}
+	}
+	for _, a := range slices.Concat(detector.IDs(run.Text()), detector.SLURM(), detector.Kubernetes(), detector.Host(), detector.GPU(), detector.Torch(), detector.Wandb()) {
+		d.add(a)
+	}
+	d.Refused = append(d.Refused, detector.Refused()...)
+	return d, hasRun
+}
+
+// add adds a fact, unless it looks like a token.
+func (d *diagnosis) add(a resource.Attribute) bool {
+	if redact.LooksLikeToken(a.Text()) {
+		d.Refused = append(d.Refused, a.Source+": looks like a token")
+		return false
+	}
+	d.Identity = append(d.Identity, fact{a.Key, a.Text(), a.Source})
+	return true
+}
+
+func (d *diagnosis) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(d)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range d.Identity {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", f.Key, f.Value, f.Source)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, line := range d.Refused {
+		if _, err := fmt.Fprintf(w, "refused: %s\n", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
