@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -307,26 +308,49 @@ func TestHundredStartsAndStops(t *testing.T) {
 	require.Equal(t, spanNames(0, 100), readFiles(t, folder))
 }
 
-// TestFullDisk fills a real file system of 16 MiB and drains it: what was acknowledged is there, no line is torn, and
+// TestFullDisk fills a real file system of 16 MiB and drains it: what was acknowledged is there, no line and no frame is torn, and
 // writing goes on by itself.
 func TestFullDisk(t *testing.T) {
+	for _, c := range append([]Compression{CompressionNone}, compressions...) {
+		t.Run(string(c), func(t *testing.T) { testFullDisk(t, c) })
+	}
+}
+
+func testFullDisk(t *testing.T, c Compression) {
 	folder := mountTmpfs(t, "16m")
 	cfg := testConfig(folder)
+	cfg.Compression = c
+	cfg.FlushInterval = new(time.Duration)
 	cfg.RetryConfig.Enabled = false // to see each answer
 	host := &statusHost{Host: componenttest.NewNopHost()}
 	e := startTraces(t, cfg, host)
 	ballast := filepath.Join(folder, "ballast")
 	require.NoError(t, os.WriteFile(ballast, make([]byte, 15<<20), 0o600))
 
+	random := rand.New(rand.NewPCG(3, 4))
 	var acknowledged []string
 	sent := 0
 	send := func() error {
-		err := e.ConsumeTraces(t.Context(), numbered(0, sent, 500))
-		if err == nil {
-			acknowledged = append(acknowledged, spanNames(sent, 500)...)
+		td := numbered(0, sent, 100)
+		for _, span := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
+			span.Attributes().PutStr("random", fmt.Sprintf("%x%x%x%x", random.Uint64(), random.Uint64(), random.Uint64(), random.Uint64()))
 		}
-		sent += 500
+		err := e.ConsumeTraces(t.Context(), td)
+		if err == nil {
+			acknowledged = append(acknowledged, spanNames(sent, 100)...)
+		}
+		sent += 100
 		return err
+	}
+	read := func() []string {
+		file := filepath.Join(folder, "traces.jsonl"+c.extension())
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if c != CompressionNone {
+			text, err = unpack(t, c, text)
+			require.NoError(t, err)
+		}
+		return checkFile(t, file, text)
 	}
 	for round := range 3 {
 		var err error
@@ -334,13 +358,13 @@ func TestFullDisk(t *testing.T) {
 			err = send()
 		}
 		require.ErrorContains(t, err, "no space left on device")
-		require.Equal(t, acknowledged, readFiles(t, folder), "round %d", round)
+		require.Equal(t, acknowledged, read(), "round %d", round)
 		info, statErr := os.Stat(ballast)
 		require.NoError(t, statErr)
 		require.NoError(t, os.Truncate(ballast, info.Size()-256<<10))
 		require.NoError(t, send(), "round %d: space is back", round)
 	}
-	require.Equal(t, acknowledged, readFiles(t, folder))
+	require.Equal(t, acknowledged, read())
 	require.Equal(t, []componentstatus.Status{
 		componentstatus.StatusRecoverableError, componentstatus.StatusOK,
 		componentstatus.StatusRecoverableError, componentstatus.StatusOK,

@@ -284,6 +284,18 @@ func TestRetentionByAge(t *testing.T) {
 	defer func() { require.NoError(t, e.shutdown(context.Background())) }()
 	e.pool.Load().prune()
 	require.Equal(t, []string{"new.jsonl", "old.txt"}, treeFiles(t, folder))
+
+	// A file that was opened and closed again without a write is as old as it was.
+	p := e.pool.Load()
+	w, err := p.acquire("new.jsonl", true)
+	require.NoError(t, err)
+	p.giveBack(w)
+	p.mu.Lock()
+	_, err = p.evict()
+	p.mu.Unlock()
+	require.NoError(t, err)
+	p.prune()
+	require.Equal(t, []string{"new.jsonl", "old.txt"}, treeFiles(t, folder))
 }
 
 // TestSchedule ends a file when the hour or day ends, whether its partition is open or not.

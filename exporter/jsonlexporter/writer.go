@@ -159,11 +159,19 @@ func (w *writer) run() {
 		w.write(group)
 		if closed {
 			w.closeErr = errors.Join(w.file.close(), w.lock.unlock())
-			w.settings.index.left(w.settings.path, w.lastTime)
+			w.settings.index.left(w.settings.path, w.lastWrite())
 			return
 		}
 		w.tend()
 	}
+}
+
+// lastWrite is when the file was written last, by this writer or before it.
+func (w *writer) lastWrite() time.Time {
+	if w.lastTime.IsZero() && w.file.info != nil {
+		return w.file.info.ModTime()
+	}
+	return w.lastTime
 }
 
 // letGrow waits, where a flush interval is set, until it has passed since the last group, or until there is so much to
