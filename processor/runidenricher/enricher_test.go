@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -34,6 +35,7 @@ import (
 	"github.com/lenscol/lenscol/processor/runidenricher/internal/metadata"
 	"github.com/lenscol/lenscol/processor/runidenricher/internal/metadatatest"
 	"github.com/lenscol/lenscol/sdk/resource"
+	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
 type env map[string]string
@@ -508,12 +510,40 @@ func TestConfigRefused(t *testing.T) {
 	require.ErrorContains(t, err, "attributes and overwrite: 256 keys, there can be 128")
 }
 
-func TestReadmeExample(t *testing.T) {
-	page, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	_, rest, ok := strings.Cut(string(page), "```yaml\nprocessors:\n  run_id_enricher:\n")
-	require.True(t, ok)
-	block, _, _ := strings.Cut(rest, "```")
-	_, err = config(t, strings.ReplaceAll("\n"+block, "\n    ", "\n"), resource.System{})
-	require.NoError(t, err)
+// The examples of the pages are configs.
+func TestDocumentedExamples(t *testing.T) {
+	for page, want := range map[string]int{"README.md": 1, "../../docs/enrich.md": 3} {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+		require.Len(t, blocks, want, page)
+		for _, block := range blocks {
+			yaml := strings.TrimPrefix(block[1], "processors:\n  run_id_enricher:\n")
+			_, err = config(t, strings.ReplaceAll("\n"+yaml, "\n    ", "\n"), resource.System{})
+			require.NoError(t, err, block[1])
+		}
+	}
+}
+
+// Whatever resources say, in a processor that was told to replace nothing they go on saying it.
+func FuzzWhatSendersSayStays(f *testing.F) {
+	keys := append(semconv.Registry(), "service.name", "service.instance.id", "process.pid", "wandb.run.id", "nemo.run.id.original", "", "x")
+	f.Add([]byte("\x00\x01a\x02\x03"), "text")
+	f.Add([]byte{36, 0, 42, 0, 50, 1, 98, 2}, "")
+	f.Add([]byte{0xff, 0xff, 0xfe, 3, 36, 4}, "0123456789ab")
+	r := newRig(f, "names: both\nattributes: {x: y}", system(f, "node-a", plusEnv(slurm, "WANDB_ENTITY", "e")))
+	f.Fuzz(func(t *testing.T, data []byte, text string) {
+		in := attrs{}
+		for i := 0; i+1 < len(data); i += 2 {
+			key := keys[int(data[i])%len(keys)]
+			in[key] = [...]any{text, int64(data[i]), true, 1.5, []any{text}, attrs{"a": text}}[data[i+1]%6]
+		}
+		out := r.resource(t, in)
+		for key, value := range in {
+			if value == "" && (key == "nemo.run.id" || strings.HasSuffix(key, ".uuid") || strings.HasPrefix(key, "wandb.")) {
+				continue // An empty id or target is none.
+			}
+			require.Equal(t, value, out[key], key)
+		}
+	})
 }

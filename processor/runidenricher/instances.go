@@ -72,7 +72,7 @@ func (i *instances) tellApart(attrs pcommon.Map, t *tally) {
 		return
 	}
 	if sent != "" {
-		attrs.PutStr(semconv.ServiceInstanceIDOriginal, sent)
+		keepOriginal(attrs, semconv.ServiceInstanceIDOriginal, sent)
 		t.renamed++
 	}
 	attrs.PutStr(semconv.ServiceInstanceID, id)

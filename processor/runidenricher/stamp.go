@@ -187,9 +187,7 @@ func (s *stamps) stampRun(attrs pcommon.Map, r *said, otherJob bool, t *tally) s
 		t.from[fromSender]++
 		return ""
 	case run != "" && own != "" && run != own && s.givesWay(run):
-		if _, there := attrs.Get(semconv.RunIDOriginal); !there {
-			attrs.PutStr(semconv.RunIDOriginal, run)
-		}
+		keepOriginal(attrs, semconv.RunIDOriginal, run)
 		r.put(attrs, slotRunID, own)
 		t.from[fromReplaced]++
 		return own
@@ -216,6 +214,14 @@ func (s *stamps) stampRun(attrs pcommon.Map, r *said, otherJob bool, t *tally) s
 	return own
 }
 
+// keepOriginal keeps what a sender said before its value is replaced. The first original holds: a second collector on the way does
+// not lose it.
+func keepOriginal(attrs pcommon.Map, key, sent string) {
+	if _, there := attrs.Get(key); !there {
+		attrs.PutStr(key, sent)
+	}
+}
+
 // givesWay reports whether a sender's run id is replaced by the collector's.
 func (s *stamps) givesWay(run string) bool {
 	return s.replace == replaceAlways || s.overwrite.is(slotRunID) || s.replace == replaceGenerated && resource.IsGenerated(run)
@@ -231,9 +237,7 @@ func (s *stamps) stampID(attrs pcommon.Map, r *said, slot int, own, original str
 		if !replace && !s.overwrite.is(slot) {
 			return
 		}
-		if _, there := attrs.Get(original); !there {
-			attrs.PutStr(original, sent)
-		}
+		keepOriginal(attrs, original, sent)
 	}
 	r.put(attrs, slot, own)
 }
