@@ -104,23 +104,10 @@ func TestFilesOfContribsFileExporter(t *testing.T) {
 			require.NoError(t, featuregate.GlobalRegistry().Set(nativeCompression, tt.native))
 			defer func() { require.NoError(t, featuregate.GlobalRegistry().Set(nativeCompression, false)) }()
 			folder := contribFiles(t, tt.config)
-			inputs, err := Find([]string{folder})
-			require.NoError(t, err)
-			require.Len(t, inputs, 3)
-			files := NewFiles(inputs, func(_ Input, err error) { require.NoError(t, err) })
-			files.OnFile = func(_ Input, s Stats) {
-				require.Zero(t, s.Torn+s.Foreign+s.Damaged)
-				require.Equal(t, tt.compression, s.Compression)
-				require.Equal(t, map[Layout]int64{tt.layout: s.Records()}, s.Layouts)
-			}
-			var recs []Record
-			for {
-				rec, _, err := files.Next()
-				if err != nil {
-					break // io.EOF
-				}
-				recs = append(recs, rec)
-			}
+			recs := readFolder(t, folder, func(in Input, s Stats) {
+				require.Equal(t, tt.compression, s.Compression, in.Path)
+				require.Equal(t, map[Layout]int64{tt.layout: s.Records()}, s.Layouts, in.Path)
+			})
 			got := wires(t, recs)
 			slices.Sort(got)
 			require.Equal(t, want, got)

@@ -144,6 +144,26 @@ func readFile(t testing.TB, path string) result {
 	return readBytes(t, path, mustRead(t, path))
 }
 
+// readFolder reads all files of a folder, which hold nothing but records, and gives check what was counted of each.
+func readFolder(t testing.TB, folder string, check func(Input, Stats)) (recs []Record) {
+	t.Helper()
+	inputs, err := Find([]string{folder})
+	require.NoError(t, err)
+	files := NewFiles(inputs, func(_ Input, err error) { require.NoError(t, err) })
+	files.OnFile = func(in Input, s Stats) {
+		require.Zero(t, s.Torn+s.Foreign+s.Damaged+s.Unknown, in.Path)
+		check(in, s)
+	}
+	for {
+		rec, _, err := files.Next()
+		if err != nil {
+			require.ErrorIs(t, err, io.EOF)
+			return recs
+		}
+		recs = append(recs, rec)
+	}
+}
+
 func mustRead(t testing.TB, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)

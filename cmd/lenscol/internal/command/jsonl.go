@@ -4,7 +4,6 @@
 package command // import "github.com/lenscol/lenscol/cmd/lenscol/internal/command"
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -217,11 +216,3 @@ func (p *progress) clear() {
 }
 
 func (p *progress) end() { p.clear() }
-
-// errEnd joins the error of a loop over records, which io.EOF is not, with the others.
-func errEnd(err error, others ...error) error {
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return errors.Join(append([]error{err}, others...)...)
-}

@@ -65,15 +65,12 @@ is shorter and has them in lines of their own.`,
 		}
 		for {
 			rec, _, err := r.next(filter)
-			if err == nil {
-				if err = write(rec); err == nil {
-					continue
-				}
+			if err != nil {
+				break // io.EOF
 			}
-			if err := errEnd(err); err != nil {
+			if err := write(rec); err != nil {
 				return err
 			}
-			break
 		}
 		if sorter != nil {
 			if err := sorter.Each(w.Write); err != nil {
