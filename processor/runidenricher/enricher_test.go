@@ -184,7 +184,14 @@ func TestResources(t *testing.T) {
 			attrs{"cluster.name": "b", "slurm.job.name": "c", "n": int64(4)}, attrs{"cluster.name": "a", "slurm.job.name": "pretrain", "n": int64(4), "x": 1.5}, "none",
 		},
 		{"delete", only + "delete: [a, b]", nil, attrs{"a": 1, "c": "d"}, attrs{"c": "d"}, "none"},
-		{"another job's resource", "", slurm, attrs{"slurm.job.id": "999"}, attrs{"slurm.job.id": "999", "nemo.run.id": "999", "host.name": "node-a"}, "resource"},
+		{
+			"another part of a heterogeneous job", only, env{"SLURM_JOB_ID": "700", "SLURM_HET_SIZE": "2"}, attrs{"slurm.job.id": "701", "nemo.run.id": "701"},
+			attrs{
+				"slurm.job.id": "701", "nemo.run.id": "701",
+				"nv.dl.job.uuid": resource.UUID5("nemo.lens.job/nocluster/700"), "nv.dl.run.uuid": resource.UUID5("nemo.lens.run/nocluster/700/sr0"),
+			}, "sender",
+		},
+		{"another job's resource", "", plusEnv(slurm, "WANDB_ENTITY", "e"), attrs{"slurm.job.id": "999"}, attrs{"slurm.job.id": "999", "nemo.run.id": "999", "host.name": "node-a"}, "resource"},
 		{"another host's rank of the same job", "gpu: true", plusEnv(slurm, "CUDA_VISIBLE_DEVICES", "0,1"), attrs{"host.name": "node-b"}, plus(slurmStamps, attrs{"host.name": "node-b"}), "own"},
 		{
 			"pod", "host: false\nrun_id: {from: [k8s_job]}", pod, nil,

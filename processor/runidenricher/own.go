@@ -78,13 +78,9 @@ func (s *stamps) learnJob(cfg *Config, d *resource.Detector) {
 	}
 	s.runUUIDFromID = s.jobUUID == ""
 
-	slurm := d.SLURM()
-	for _, a := range slices.Concat(slurm, d.SLURMOld()) {
-		if a.Key == semconv.SlurmJobID || a.Key == semconv.SlurmJobIDRaw {
-			s.jobs = append(s.jobs, a.Text())
-		}
-	}
+	s.jobs = d.SLURMJobIDs()
 	if cfg.SLURM {
+		slurm := d.SLURM()
 		if cfg.Names == namesOld {
 			slurm = d.SLURMOld()
 		}

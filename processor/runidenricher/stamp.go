@@ -128,7 +128,7 @@ func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
 			s.stampID(attrs, &r, slotRunUUID, s.runUUID, semconv.DLRunUUIDOriginal, s.replace == replaceAlways || replaced && s.runUUIDFromID)
 		}
 	}
-	if target := s.target(attrs, &r); target != nil {
+	if target := s.target(attrs, &r, foreign[ofJob]); target != nil {
 		s.stampWandb(attrs, &r, target, t)
 	}
 
@@ -250,8 +250,11 @@ type wandbTarget struct {
 
 // target is the W&B target for what the resource leaves open: that of the first rule that matches, else the environment's.
 // One that contradicts the resource is not its target.
-func (s *stamps) target(attrs pcommon.Map, r *said) *wandbTarget {
+func (s *stamps) target(attrs pcommon.Map, r *said, otherJob bool) *wandbTarget {
 	target := s.wandb
+	if otherJob {
+		target = nil
+	}
 	for i := range s.rules {
 		if s.rules[i].matches(attrs) {
 			target = &s.rules[i]

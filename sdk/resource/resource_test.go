@@ -241,6 +241,30 @@ func TestSLURMOld(t *testing.T) {
 	}
 }
 
+func TestSLURMJobIDs(t *testing.T) {
+	tests := []struct {
+		name string
+		env  map[string]string
+		want []string
+	}{
+		{"none", nil, nil},
+		{"single", slurmSingle, []string{"12345"}},
+		{"array task", map[string]string{"SLURM_JOB_ID": "123456", "SLURM_ARRAY_JOB_ID": "123450", "SLURM_ARRAY_TASK_ID": "6"}, []string{"123456", "123450_6"}},
+		{"heterogeneous", map[string]string{"SLURM_JOB_ID": "701", "SLURM_HET_JOB_ID": "700", "SLURM_HET_SIZE": "3"}, []string{"700", "701", "702"}},
+		{"a size that cannot be", map[string]string{"SLURM_JOB_ID": "1", "SLURM_HET_SIZE": "-1"}, []string{"1"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := New(system(t, tt.env, nil)).SLURMJobIDs(); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+	if n := len(New(system(t, map[string]string{"SLURM_JOB_ID": "1", "SLURM_HET_SIZE": "4000000000"}, nil)).SLURMJobIDs()); n != maxHetSize {
+		t.Errorf("%d ids", n)
+	}
+}
+
 func TestRunIDSources(t *testing.T) {
 	big := strings.Repeat("x", maxFile+1)
 	files := map[string]string{

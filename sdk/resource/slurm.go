@@ -4,6 +4,8 @@
 package resource // import "github.com/lenscol/lenscol/sdk/resource"
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lenscol/lenscol/sdk/semconv"
@@ -72,6 +74,36 @@ func (d *Detector) SLURMOld() []Attribute {
 	f.text(semconv.SlurmPartition, "SLURM_PARTITION", "SLURM_JOB_PARTITION")
 	f.text(semconv.SlurmClusterName, "SLURM_CLUSTER_NAME")
 	return f.list
+}
+
+// maxHetSize bounds how many parts a heterogeneous job is taken to have.
+const maxHetSize = 128
+
+// SLURMJobIDs are all ids under which a process of this job may name it: raw, of the array's task, and of every part of a
+// heterogeneous job, which have sequential ids (SLURM, heterogeneous jobs). None outside of SLURM.
+func (d *Detector) SLURMJobIDs() (ids []string) {
+	job, _, ok := d.slurmJob()
+	if !ok {
+		return nil
+	}
+	ids = append(ids, job)
+	if raw, _, ok := d.env("SLURM_JOB_ID", "SLURM_JOBID"); ok && raw != job {
+		ids = append(ids, raw)
+	}
+	array, _, isArray := d.env("SLURM_ARRAY_JOB_ID")
+	if task, _, ok := d.env("SLURM_ARRAY_TASK_ID"); ok && isArray {
+		ids = append(ids, array+"_"+task)
+	}
+	first, err := strconv.ParseUint(job, 10, 32)
+	size, _, _ := d.env("SLURM_HET_SIZE")
+	if parts, errSize := strconv.ParseUint(size, 10, 32); err == nil && errSize == nil {
+		for i := range min(parts, maxHetSize) {
+			if id := strconv.FormatUint(first+i, 10); !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
 }
 
 // slurmJob is the id of the job that all of its ranks share: of the first part, where it is heterogeneous.
