@@ -19,6 +19,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/config/configopaque"
+
+	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
 // Redacted stands where a secret was.
@@ -29,11 +31,6 @@ const (
 	ActionReplace = "replace"
 	ActionHash    = "hash"
 )
-
-// DefaultKeys are the keys that NeMo Lens redacts: exact, and case matters.
-func DefaultKeys() []string {
-	return []string{"prompt", "input_text", "output_text", "text", "password", "token", "secret", "key"}
-}
 
 // Config says what is redacted.
 type Config struct {
@@ -51,7 +48,7 @@ type Config struct {
 }
 
 // DefaultConfig redacts what NeMo Lens does.
-func DefaultConfig() Config { return Config{Keys: DefaultKeys(), Action: ActionReplace} }
+func DefaultConfig() Config { return Config{Keys: semconv.RedactedKeys(), Action: ActionReplace} }
 
 // Validate names the key of every setting that cannot be.
 func (c *Config) Validate() error {

@@ -108,3 +108,8 @@ var registry = []string{
 	WandbEntity,
 	WandbProject,
 }
+
+// RedactedKeys are the attribute keys whose text NeMo Lens redacts where nobody says otherwise: exact, and case matters.
+func RedactedKeys() []string {
+	return []string{"prompt", "input_text", "output_text", "text", "password", "token", "secret", "key"}
+}
