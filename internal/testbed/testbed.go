@@ -231,6 +231,13 @@ func accepts(address string) bool {
 
 func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
+// FreePort is a port that nobody listens on, for what a config opens besides OTLP.
+func FreePort(tb testing.TB) string {
+	tb.Helper()
+	_, port, _ := net.SplitHostPort(freePorts(tb, 1)[0])
+	return port
+}
+
 // freePorts returns addresses on loopback that nothing listens on. They lie below the range from which the kernel takes
 // the ports of outgoing connections, so a restarted collector finds its port free.
 func freePorts(tb testing.TB, n int) []string {

