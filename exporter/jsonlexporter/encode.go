@@ -225,8 +225,8 @@ func appendShortest(b []byte, f, low, high float64) []byte {
 	return append(b, '.', '0')
 }
 
-// plain marks the ASCII bytes that stand in a JSON string as they are.
-var plain = func() (t [utf8.RuneSelf]bool) {
+// plain marks the bytes that stand in a JSON string as they are, of ASCII.
+var plain = func() (t [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		t[c] = c != '"' && c != '\\'
 	}
@@ -236,15 +236,38 @@ var plain = func() (t [utf8.RuneSelf]bool) {
 // appendString writes a JSON string. Text that is not UTF-8 is repaired with U+FFFD, one for each bad byte, and
 // counted. The three line ends of Unicode are escaped too: JSON allows them, but many readers split lines at them.
 func (e *encoder) appendString(b []byte, s string) []byte {
+	// Eight bytes are looked at as one word: none may have its high bit set, be below a space, a quote or a backslash.
+	// (x − n·ones borrows into the high bit of a byte that is less than n; a borrow from a neighbour comes only beside one.)
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		w := s[i : i+8]
+		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
+			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
+		if (x|(x-' '*ones)|((x^('"'*ones))-ones)|((x^('\\'*ones))-ones))&highs != 0 {
+			break
+		}
+	}
+	for i < len(s) && plain[s[i]] {
+		i++
+	}
 	b = append(b, '"')
+	if i == len(s) {
+		return append(append(b, s...), '"')
+	}
+	return append(e.appendEscaping(b, s, i), '"')
+}
+
+// appendEscaping writes a text whose bytes up to i are plain.
+func (e *encoder) appendEscaping(b []byte, s string, i int) []byte {
 	start, bad := 0, false
-	for i := 0; i < len(s); {
+	for i < len(s) {
 		c := s[i]
+		if plain[c] {
+			i++
+			continue
+		}
 		if c < utf8.RuneSelf {
-			if plain[c] {
-				i++
-				continue
-			}
 			b = appendEscaped(append(b, s[start:i]...), c)
 			i++
 			start = i
@@ -268,7 +291,7 @@ func (e *encoder) appendString(b []byte, s string) []byte {
 	if bad {
 		e.noteRepair(s)
 	}
-	return append(append(b, s[start:]...), '"')
+	return append(b, s[start:]...)
 }
 
 // noteRepair counts a text that was not UTF-8.
