@@ -195,7 +195,7 @@ func (w *writer) letGrow() {
 }
 
 // fullGroup is the bytes of lines from which a larger frame is hardly smaller in all (BenchmarkFlushInterval).
-const fullGroup = 256 << 10
+const fullGroup = 64 << 10
 
 // take empties pending. After it said closed, nothing more can come.
 func (w *writer) take() (group []*chunk, closed bool) {
