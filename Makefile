@@ -16,7 +16,6 @@ export GOFLAGS     := $(GOFLAGS) -trimpath -buildvcs=false
 
 # The race detector needs a C compiler and its headers. RACE=1 insists on it, RACE= goes without.
 HASH  := \#
-COMMA := ,
 RACE ?= $(shell printf '$(HASH)include <stdlib.h>\nint main(void) { return 0; }\n' | \
 	$$(go env CC) -x c -o /dev/null - 2>/dev/null && echo 1)
 
@@ -49,14 +48,12 @@ run: build ## build and start the collector (ARGS="--config ...")
 demo: build ## send a small training run to the collector that runs
 	@exec $(BIN) demo $(ARGS)
 
-# cmd/lenscol links every component there is, and building all that a second time for the race
-# detector costs more than it finds: its tests run without. What test/ starts is the binary, which
-# go test's cache does not see: -count=1.
+# The binary links every component there is, and building all that a second time for the race detector costs more than it
+# finds: what tests start is the plain binary, which go test's cache does not see: -count=1.
 .PHONY: test
 test: build ## run all tests that need only Go
-	@echo "race detector: $(if $(RACE),on ($$(go env CC))$(COMMA) off for cmd/lenscol,off: no C compiler found)"
+	@echo "race detector: $(if $(RACE),on ($$(go env CC)),off: no C compiler found)"
 	$(GOTEST) $$(go list ./... | grep -vE '/cmd/lenscol$$|/lenscol/test/')
-	go test ./cmd/lenscol
 	cd sdk && $(GOTEST) ./...
 	$(GOTEST) -count=1 -timeout 30m ./test/...
 
