@@ -225,6 +225,40 @@ func TestDeepNesting(t *testing.T) {
 	require.False(t, s.trim())
 }
 
+// More than a million scopes in a request, in the field of old senders and in both: each is looked at a fixed number of
+// times. Were it as many times as there are scopes, the test would not end. What was that large is not kept, and
+// nothing that is kept points into the request.
+func TestMillionScopes(t *testing.T) {
+	old := appendField(nil, fieldScopeOfOldSender, nil)
+	healthy := appendField(nil, fieldItem, nil)
+	failed := appendField(nil, fieldItem, appendField(nil, fieldSpanStatus, []byte{0x18, 2}))
+	item := appendField(nil, fieldScopeOfOldSender, append(healthy, failed...))
+	tests := []struct {
+		name  string
+		scope []byte // the last one
+		kept  int64
+	}{
+		{"all in the old field", item, 1},
+		{"the last in the field of today", appendField(item, fieldScope, nil), 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			resource := append(bytes.Repeat(old, 4<<20/len(old)), tt.scope...)
+			request := appendField(nil, fieldResourceItems, resource)
+			g, tel := newTestGate(t, "{missing: drop, keep_errors: true}")
+			kept := sift(g, ranks.Traces, request)
+			require.Equal(t, tt.kept, counts(t, tel)["kept_spans reason=error,strategy=single_rank"])
+			require.Less(t, len(kept), 64)
+
+			s := &sifter{decider: g.decisions.decider, decisions: g.decisions}
+			_, ok := s.sift(ranks.Traces, request, g.reporter.Tally())
+			require.True(t, ok)
+			require.False(t, s.trim())
+			require.Equal(t, make([]scope, cap(s.scopes)), s.scopes[:cap(s.scopes)])
+		})
+	}
+}
+
 func TestTenThousandResources(t *testing.T) {
 	for _, yaml := range []string{"{}", "{strategy: ranks, ranks: 0-9999/2}"} {
 		e := newEquivalence(t, yaml)

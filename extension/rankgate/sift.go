@@ -27,6 +27,7 @@ type sifter struct {
 	out      []byte  // what goes on of the request
 	resource []byte  // a resource that came in pieces
 	scopes   []scope // of the resource that is being judged
+	current  bool    // one of these is in the field of today
 	picked   []bool  // for each item of these: whether it passes from a dropped rank
 	part     []byte  // what goes on of a resource of which some does
 	inScope  []byte  // what goes on of a scope of that
@@ -52,9 +53,9 @@ const maxKept = 8 << 20
 
 // trim lets buffers of an unusual size go. It reports whether the sifter is worth keeping.
 func (s *sifter) trim() bool {
-	s.scopes = s.scopes[:0]
+	clear(s.scopes[:cap(s.scopes)]) // they point into requests
 	return cap(s.in) <= maxKept && cap(s.out) <= maxKept && cap(s.resource) <= maxKept && cap(s.part) <= maxKept && cap(s.inScope) <= maxKept &&
-		cap(s.walker.stack) <= maxKept/16 && cap(s.picked) <= maxKept
+		cap(s.walker.stack) <= maxKept/16 && cap(s.picked) <= maxKept && cap(s.scopes) <= maxKept/1024
 }
 
 // materialize is the request in one piece. grpc's own pools clear a buffer of up to four times the size for that.
@@ -154,7 +155,7 @@ func (s *sifter) judge(signal ranks.Signal, content []byte, tally *ranks.Tally) 
 
 // open reads a ResourceSpans or its like: its scopes go to s.scopes, the bytes of its resource are returned.
 func (s *sifter) open(content []byte) (resource []byte, ok bool) {
-	s.scopes, s.resource = s.scopes[:0], s.resource[:0]
+	s.scopes, s.resource, s.current = s.scopes[:0], s.resource[:0], false
 	resources := 0
 	for pos := 0; pos < len(content); {
 		field, wire, next, ok := readTag(content, pos)
@@ -196,23 +197,14 @@ func (s *sifter) open(content []byte) (resource []byte, ok bool) {
 			resource = s.resource
 		case fieldScope, fieldScopeOfOldSender:
 			s.scopes = append(s.scopes, scope{inner, field == fieldScopeOfOldSender})
+			s.current = s.current || field == fieldScope
 		}
 	}
 	return resource, true
 }
 
 // counts reports whether pdata reads that scope: those in the old field only where there is none in the new one.
-func (s *sifter) counts(sc scope) bool {
-	if !sc.old {
-		return true
-	}
-	for _, other := range s.scopes {
-		if !other.old {
-			return false
-		}
-	}
-	return true
-}
+func (s *sifter) counts(sc scope) bool { return !sc.old || !s.current }
 
 // tallyPicks goes through the items of a dropped resource, one by one, and tallies those that pass nevertheless.
 func (s *sifter) tallyPicks(signal ranks.Signal, d ranks.Decision, tally *ranks.Tally) (kept int) {
