@@ -23,6 +23,7 @@ type filter struct {
 	decider   *ranks.Decider
 	reporter  *ranks.Reporter
 	groups    *spanGroups // nil: all
+	shares    bool        // batches may share elements
 	telemetry *metadata.TelemetryBuilder
 }
 
@@ -48,6 +49,7 @@ func newFilter(set processor.Settings, cfg *Config) (*filter, error) {
 		decider:   decider,
 		reporter:  ranks.NewReporter(decider, counters, set.Logger),
 		groups:    groups,
+		shares:    canShare(),
 		telemetry: tb,
 	}, nil
 }
@@ -60,7 +62,7 @@ func (f *filter) shutdown(context.Context) error {
 func (f *filter) traces(ctx context.Context, in ptrace.Traces) (ptrace.Traces, error) {
 	tally := f.reporter.Tally()
 	defer f.reporter.Report(ctx, ranks.Traces, tally)
-	return sift(in, ptrace.NewTraces, ptrace.Traces.ResourceSpans, func(rs ptrace.ResourceSpans) (share, ranks.Decision) {
+	return sift(f.shares, in, ptrace.NewTraces, ptrace.Traces.ResourceSpans, func(rs ptrace.ResourceSpans) (share, ranks.Decision) {
 		d := f.decide(ranks.Traces, rs.Resource(), tally)
 		if f.groups == nil && (d.Keep || !f.decider.PicksSpans()) {
 			return whole(d, tally, spanCount(rs))
@@ -73,7 +75,7 @@ func (f *filter) traces(ctx context.Context, in ptrace.Traces) (ptrace.Traces, e
 func (f *filter) metrics(ctx context.Context, in pmetric.Metrics) (pmetric.Metrics, error) {
 	tally := f.reporter.Tally()
 	defer f.reporter.Report(ctx, ranks.Metrics, tally)
-	return sift(in, pmetric.NewMetrics, pmetric.Metrics.ResourceMetrics, func(rm pmetric.ResourceMetrics) (share, ranks.Decision) {
+	return sift(f.shares, in, pmetric.NewMetrics, pmetric.Metrics.ResourceMetrics, func(rm pmetric.ResourceMetrics) (share, ranks.Decision) {
 		d := f.decide(ranks.Metrics, rm.Resource(), tally)
 		return whole(d, tally, pointCount(rm))
 	}, nil)
@@ -82,7 +84,7 @@ func (f *filter) metrics(ctx context.Context, in pmetric.Metrics) (pmetric.Metri
 func (f *filter) logs(ctx context.Context, in plog.Logs) (plog.Logs, error) {
 	tally := f.reporter.Tally()
 	defer f.reporter.Report(ctx, ranks.Logs, tally)
-	return sift(in, plog.NewLogs, plog.Logs.ResourceLogs, func(rl plog.ResourceLogs) (share, ranks.Decision) {
+	return sift(f.shares, in, plog.NewLogs, plog.Logs.ResourceLogs, func(rl plog.ResourceLogs) (share, ranks.Decision) {
 		d := f.decide(ranks.Logs, rl.Resource(), tally)
 		if d.Keep || !f.decider.PicksRecords() {
 			return whole(d, tally, recordCount(rl))
@@ -134,10 +136,10 @@ type batch interface {
 	MarkReadOnly()
 }
 
-// sift hands on the batch itself where all of it goes on, and else a new one that shares what does. A resource of which
+// sift hands on the batch itself where all of it goes on, and else a new one that shares what does, or has copies of it. A resource of which
 // some goes on is added by pick.
 func sift[B batch, S slice[E], E interface{ CopyTo(E) }](
-	in B, newBatch func() B, list func(B) S,
+	shares bool, in B, newBatch func() B, list func(B) S,
 	judge func(E) (share, ranks.Decision), pick func(from, to E, d ranks.Decision),
 ) (B, error) {
 	from := list(in)
@@ -148,7 +150,7 @@ func sift[B batch, S slice[E], E interface{ CopyTo(E) }](
 		out, opened = newBatch(), true
 		to = list(out)
 		for i := range prefix {
-			appendTo(to, from.At(i))
+			appendTo(shares, to, from.At(i))
 		}
 	}
 	for i := range from.Len() {
@@ -164,7 +166,7 @@ func sift[B batch, S slice[E], E interface{ CopyTo(E) }](
 			open()
 		}
 		if goes == all {
-			appendTo(to, e)
+			appendTo(shares, to, e)
 		} else {
 			pick(e, to.AppendEmpty(), d)
 		}

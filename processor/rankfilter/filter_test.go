@@ -12,10 +12,12 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/featuregate"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/xpdata/pref"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/otel/attribute"
@@ -205,11 +207,12 @@ func TestPickedSpansKeepTheirSurroundings(t *testing.T) {
 	require.Equal(t, "scope1", rs.ScopeSpans().At(0).Scope().Name())
 }
 
-func TestMetrics(t *testing.T) {
+// pointWorld is a batch with one resource a rank, each with five points and a metric without any.
+func pointWorld(size int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
-	for rank := range 2 {
+	for rank := range size {
 		rm := md.ResourceMetrics().AppendEmpty()
-		identify(rm.Resource(), rank, 2)
+		identify(rm.Resource(), rank, size)
 		ms := rm.ScopeMetrics().AppendEmpty().Metrics()
 		ms.AppendEmpty().SetEmptyGauge().DataPoints().AppendEmpty()
 		ms.AppendEmpty().SetEmptySum().DataPoints().AppendEmpty()
@@ -218,6 +221,11 @@ func TestMetrics(t *testing.T) {
 		ms.AppendEmpty().SetEmptySummary().DataPoints().AppendEmpty()
 		ms.AppendEmpty()
 	}
+	return md
+}
+
+func TestMetrics(t *testing.T) {
+	md := pointWorld(2)
 	r := newRig(t, "{strategy: all_ranks, metrics: {strategy: single_rank}, keep_errors: true}")
 	require.NoError(t, r.metrics.ConsumeMetrics(t.Context(), md))
 	require.Equal(t, 5, r.points.DataPointCount())
@@ -273,8 +281,7 @@ func TestInputIsNeverChanged(t *testing.T) {
 		for _, sharing := range []bool{true, false} {
 			for _, readOnly := range []bool{true, false} {
 				t.Run(fmt.Sprint(yaml, " sharing ", sharing, " read-only ", readOnly), func(t *testing.T) {
-					defer func(was bool) { canShare = was }(canShare)
-					canShare = sharing
+					pool(t, !sharing)
 					in, logs := world(4, "step", "!backward"), logWorld(4, plog.SeverityNumberInfo, plog.SeverityNumberError)
 					if readOnly {
 						in.MarkReadOnly()
@@ -305,9 +312,47 @@ func TestInputIsNeverChanged(t *testing.T) {
 	}
 }
 
+// pool sets pdata's gate for the time of a test.
+func pool(t testing.TB, on bool) {
+	const gate = "pdata.useProtoPooling"
+	was := poolsElements()
+	require.NoError(t, featuregate.GlobalRegistry().Set(gate, on))
+	t.Cleanup(func() { require.NoError(t, featuregate.GlobalRegistry().Set(gate, was)) })
+}
+
+// Where pdata takes the elements of a batch back, which is known only once the command line has been read, what goes on
+// outlives the batch that came in.
+func TestKeptDataOutlivesAPooledBatch(t *testing.T) {
+	for _, yaml := range []string{"{}", "{keep_errors: true}", "{strategy: ranks, ranks: '0-2/2'}"} {
+		t.Run(yaml, func(t *testing.T) {
+			pool(t, true)
+			in, logs, points := world(4, "step", "!backward"), logWorld(4, plog.SeverityNumberInfo, plog.SeverityNumberError), pointWorld(4)
+			pref.MarkPipelineOwnedTraces(in)
+			pref.MarkPipelineOwnedLogs(logs)
+			pref.MarkPipelineOwnedMetrics(points)
+			r := newRig(t, yaml)
+			require.NoError(t, r.traces.ConsumeTraces(t.Context(), in))
+			require.NoError(t, r.logs.ConsumeLogs(t.Context(), logs))
+			require.NoError(t, r.metrics.ConsumeMetrics(t.Context(), points))
+			wantSpans, wantLogs, wantPoints := ptrace.NewTraces(), plog.NewLogs(), pmetric.NewMetrics()
+			r.spans.AllTraces()[0].CopyTo(wantSpans)
+			r.records.AllLogs()[0].CopyTo(wantLogs)
+			r.points.AllMetrics()[0].CopyTo(wantPoints)
+			require.NotZero(t, wantSpans.SpanCount())
+
+			pref.UnrefTraces(in)
+			pref.UnrefLogs(logs)
+			pref.UnrefMetrics(points)
+			require.True(t, pref.EqualTraces(wantSpans, r.spans.AllTraces()[0]))
+			require.True(t, pref.EqualLogs(wantLogs, r.records.AllLogs()[0]))
+			require.True(t, pref.EqualMetrics(wantPoints, r.points.AllMetrics()[0]))
+		})
+	}
+}
+
 // This release of pdata has the form that sharing needs; where a later one has not, resources are copied.
 func TestThisReleaseShares(t *testing.T) {
-	require.True(t, canShare)
+	require.True(t, canShare())
 	require.False(t, shareable[otherList, ptrace.Span](), "a list that begins with something else")
 	require.False(t, shareable[listOfValues, element]())
 	require.True(t, shareable[listOfPointers, element]())

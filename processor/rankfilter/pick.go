@@ -71,7 +71,7 @@ func (f *filter) someSpans(from, to ptrace.ResourceSpans, d ranks.Decision) {
 				scope.SetSchemaUrl(ss.SchemaUrl())
 				spans = scope.Spans()
 			}
-			appendTo(spans, s)
+			appendTo(f.shares, spans, s)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (f *filter) someRecords(from, to plog.ResourceLogs, _ ranks.Decision) {
 				scope.SetSchemaUrl(sl.SchemaUrl())
 				records = scope.LogRecords()
 			}
-			appendTo(records, lr)
+			appendTo(f.shares, records, lr)
 		}
 	}
 }

@@ -26,8 +26,8 @@ type slice[E any] interface {
 // batches are bound by the same rule, that of the one that came in: read-only where that is marked so. pdata has no
 // function for this. A list is a struct that begins with a pointer to a slice of pointers to elements, and an element a
 // struct that begins with such a pointer; canShare is true only where that holds for all the types used here.
-func appendTo[S slice[E], E interface{ CopyTo(E) }](list S, e E) {
-	if !canShare {
+func appendTo[S slice[E], E interface{ CopyTo(E) }](shares bool, list S, e E) {
+	if !shares {
 		e.CopyTo(list.AppendEmpty())
 		return
 	}
@@ -35,12 +35,15 @@ func appendTo[S slice[E], E interface{ CopyTo(E) }](list S, e E) {
 	*pointers = append(*pointers, *(*unsafe.Pointer)(unsafe.Pointer(&e)))
 }
 
-var canShare = shareable[ptrace.ResourceSpansSlice, ptrace.ResourceSpans]() &&
+// canShare reports whether this release of pdata lets elements be shared. It is asked when a filter is made: the gates of
+// the command line are not set before.
+func canShare() bool { return hasTheForm && !poolsElements() }
+
+var hasTheForm = shareable[ptrace.ResourceSpansSlice, ptrace.ResourceSpans]() &&
 	shareable[ptrace.SpanSlice, ptrace.Span]() &&
 	shareable[pmetric.ResourceMetricsSlice, pmetric.ResourceMetrics]() &&
 	shareable[plog.ResourceLogsSlice, plog.ResourceLogs]() &&
-	shareable[plog.LogRecordSlice, plog.LogRecord]() &&
-	!poolsElements()
+	shareable[plog.LogRecordSlice, plog.LogRecord]()
 
 // shareable reports whether S and E look as appendTo takes them to.
 func shareable[S slice[E], E any]() bool {
