@@ -34,7 +34,8 @@ func createTraces(ctx context.Context, set processor.Settings, cfg component.Con
 	if err != nil {
 		return nil, err
 	}
-	return processorhelper.NewTraces(ctx, set, cfg, next, f.traces, capabilities, processorhelper.WithShutdown(f.shutdown))
+	p, err := processorhelper.NewTraces(ctx, set, cfg, next, f.traces, capabilities, processorhelper.WithShutdown(f.shutdown))
+	return settledTraces{p, f}, err
 }
 
 func createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
@@ -42,7 +43,8 @@ func createMetrics(ctx context.Context, set processor.Settings, cfg component.Co
 	if err != nil {
 		return nil, err
 	}
-	return processorhelper.NewMetrics(ctx, set, cfg, next, f.metrics, capabilities, processorhelper.WithShutdown(f.shutdown))
+	p, err := processorhelper.NewMetrics(ctx, set, cfg, next, f.metrics, capabilities, processorhelper.WithShutdown(f.shutdown))
+	return settledMetrics{p, f}, err
 }
 
 func createLogs(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Logs) (processor.Logs, error) {
@@ -50,5 +52,6 @@ func createLogs(ctx context.Context, set processor.Settings, cfg component.Confi
 	if err != nil {
 		return nil, err
 	}
-	return processorhelper.NewLogs(ctx, set, cfg, next, f.logs, capabilities, processorhelper.WithShutdown(f.shutdown))
+	p, err := processorhelper.NewLogs(ctx, set, cfg, next, f.logs, capabilities, processorhelper.WithShutdown(f.shutdown))
+	return settledLogs{p, f}, err
 }

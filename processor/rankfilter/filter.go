@@ -60,21 +60,20 @@ func (f *filter) shutdown(context.Context) error {
 }
 
 func (f *filter) traces(ctx context.Context, in ptrace.Traces) (ptrace.Traces, error) {
-	tally := f.reporter.Tally()
-	defer f.reporter.Report(ctx, ranks.Traces, tally)
+	o := outcomeOf(ctx)
+	tally := o.tally
 	return sift(f.shares, in, ptrace.NewTraces, ptrace.Traces.ResourceSpans, func(rs ptrace.ResourceSpans) (share, ranks.Decision) {
 		d := f.decide(ranks.Traces, rs.Resource(), tally)
 		if f.groups == nil && (d.Keep || !f.decider.PicksSpans()) {
 			return whole(d, tally, spanCount(rs))
 		}
-		kept, n := f.countSpans(ctx, rs, d, tally)
+		kept, n := f.countSpans(rs, d, o)
 		return shareOf(kept, n, d), d
 	}, f.someSpans)
 }
 
 func (f *filter) metrics(ctx context.Context, in pmetric.Metrics) (pmetric.Metrics, error) {
-	tally := f.reporter.Tally()
-	defer f.reporter.Report(ctx, ranks.Metrics, tally)
+	tally := outcomeOf(ctx).tally
 	return sift(f.shares, in, pmetric.NewMetrics, pmetric.Metrics.ResourceMetrics, func(rm pmetric.ResourceMetrics) (share, ranks.Decision) {
 		d := f.decide(ranks.Metrics, rm.Resource(), tally)
 		return whole(d, tally, pointCount(rm))
@@ -82,8 +81,7 @@ func (f *filter) metrics(ctx context.Context, in pmetric.Metrics) (pmetric.Metri
 }
 
 func (f *filter) logs(ctx context.Context, in plog.Logs) (plog.Logs, error) {
-	tally := f.reporter.Tally()
-	defer f.reporter.Report(ctx, ranks.Logs, tally)
+	tally := outcomeOf(ctx).tally
 	return sift(f.shares, in, plog.NewLogs, plog.Logs.ResourceLogs, func(rl plog.ResourceLogs) (share, ranks.Decision) {
 		d := f.decide(ranks.Logs, rl.Resource(), tally)
 		if d.Keep || !f.decider.PicksRecords() {

@@ -4,7 +4,9 @@
 package rankfilter
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -262,6 +264,60 @@ func TestAnEmptiedBatchEndsWithoutAnError(t *testing.T) {
 	require.Empty(t, r.spans.AllTraces())
 	require.Empty(t, r.records.AllLogs())
 	require.Empty(t, r.points.AllMetrics())
+}
+
+// What the next consumer refuses comes again, and counts when it is accepted. What ends here is refused by nobody.
+func TestRefusedBatchesCountNothing(t *testing.T) {
+	refusal := errors.New("refused")
+	next := consumertest.NewErr(refusal)
+	tel := componenttest.NewTelemetry()
+	set := processortest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = tel.NewTelemetrySettings()
+	cfg := config(t, "{span_groups: step}")
+	spans, err := NewFactory().CreateTraces(t.Context(), set, cfg, next)
+	require.NoError(t, err)
+	points, err := NewFactory().CreateMetrics(t.Context(), set, cfg, next)
+	require.NoError(t, err)
+	records, err := NewFactory().CreateLogs(t.Context(), set, cfg, next)
+	require.NoError(t, err)
+	td := world(2, "megatron.train.iteration", "mine")
+	td.ResourceSpans().At(1).Resource().Attributes().PutInt("nv.dl.rank", 1)
+	td.ResourceSpans().At(0).Resource().Attributes().PutInt("nv.dl.rank", 1)
+	for range 3 {
+		require.ErrorIs(t, spans.ConsumeTraces(t.Context(), td), refusal)
+		require.ErrorIs(t, points.ConsumeMetrics(t.Context(), pointWorld(2)), refusal)
+		require.ErrorIs(t, records.ConsumeLogs(t.Context(), logWorld(2, plog.SeverityNumberInfo)), refusal)
+	}
+	require.Empty(t, ownMetrics(t, tel))
+
+	onlyDropped := world(2, "step")
+	onlyDropped.ResourceSpans().RemoveIf(func(rs ptrace.ResourceSpans) bool {
+		rank, _ := rs.Resource().Attributes().Get("dl.rank")
+		return rank.Int() == 1
+	})
+	require.NoError(t, spans.ConsumeTraces(t.Context(), onlyDropped))
+	require.Equal(t, []string{"otelcol_processor_rank_filter_dropped_spans"}, ownMetrics(t, tel))
+
+	r := newRig(t, "{span_groups: step}")
+	require.NoError(t, r.traces.ConsumeTraces(t.Context(), td))
+	require.Equal(t, []string{
+		"otelcol_processor_rank_filter_disagreements", "otelcol_processor_rank_filter_kept_spans", "otelcol_processor_rank_filter_unknown_span_names",
+	}, ownMetrics(t, r.tel))
+}
+
+// ownMetrics are the names of the filter's metrics that have counted something, sorted.
+func ownMetrics(t testing.TB, tel *componenttest.Telemetry) (names []string) {
+	var rm metricdata.ResourceMetrics
+	require.NoError(t, tel.Reader.Collect(t.Context(), &rm))
+	for _, sm := range rm.ScopeMetrics {
+		for _, m := range sm.Metrics {
+			if strings.HasPrefix(m.Name, "otelcol_processor_rank_filter_") {
+				names = append(names, m.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func TestDisagreementIsCounted(t *testing.T) {

@@ -4,8 +4,6 @@
 package rankfilter // import "github.com/lenscol/lenscol/processor/rankfilter"
 
 import (
-	"context"
-
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
@@ -30,25 +28,21 @@ func (f *filter) fate(s ptrace.Span, d ranks.Decision) (keep, unknown bool, reas
 }
 
 // countSpans tallies the spans of a resource one by one; kept of n go on.
-func (f *filter) countSpans(ctx context.Context, rs ptrace.ResourceSpans, d ranks.Decision, tally *ranks.Tally) (kept, n int) {
-	unknown := int64(0)
+func (f *filter) countSpans(rs ptrace.ResourceSpans, d ranks.Decision, o *outcome) (kept, n int) {
 	for _, ss := range rs.ScopeSpans().All() {
 		for _, s := range ss.Spans().All() {
 			keep, unknownName, reason := f.fate(s, d)
 			if unknownName {
-				unknown++
+				o.unknownNames++
 			}
 			n++
 			if keep {
 				kept++
-				tally.Kept(d, reason, 1)
+				o.tally.Kept(d, reason, 1)
 			} else {
-				tally.Dropped(d, reason, 1)
+				o.tally.Dropped(d, reason, 1)
 			}
 		}
-	}
-	if unknown > 0 {
-		f.telemetry.ProcessorRankFilterUnknownSpanNames.Add(ctx, unknown)
 	}
 	return kept, n
 }
