@@ -54,7 +54,7 @@ func (i *instances) tellApart(attrs pcommon.Map, t *tally) {
 		instance: sent, service: identity.Service(attrs), host: text(attrs, semconv.HostName), role: text(attrs, semconv.DLRole),
 	}
 	if pid, ok := attrs.Get(semconv.ProcessPID); ok && p.role == "" {
-		p.pid = pid.Int()
+		p.pid = number(pid)
 	}
 	run, end := identity.Run(attrs), ""
 	if rank, ok := identity.Rank(attrs); ok {
@@ -73,6 +73,7 @@ func (i *instances) tellApart(attrs pcommon.Map, t *tally) {
 	}
 	if sent != "" {
 		keepOriginal(attrs, semconv.ServiceInstanceIDOriginal, sent)
+		removeFurther(attrs, semconv.ServiceInstanceID)
 		t.renamed++
 	}
 	attrs.PutStr(semconv.ServiceInstanceID, id)
@@ -151,4 +152,13 @@ func text(attrs pcommon.Map, key string) string {
 		return v.Str()
 	}
 	return ""
+}
+
+// number is a whole number, or decimal text as one; else 0.
+func number(v pcommon.Value) int64 {
+	if v.Type() == pcommon.ValueTypeStr {
+		n, _ := strconv.ParseInt(v.Str(), 10, 64)
+		return n
+	}
+	return v.Int()
 }

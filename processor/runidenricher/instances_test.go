@@ -33,6 +33,8 @@ func TestInstanceIDs(t *testing.T) {
 	}{
 		{"alone", rankZero(nil), rankZero(nil), "r-rank0", false},
 		{"another process", rankZero(nil), rankZero(attrs{"process.pid": int64(2)}), "r-2-rank0", true},
+		{"another process that sends its id as text", rankZero(nil), rankZero(attrs{"process.pid": "2"}), "r-2-rank0", true},
+		{"the same process that sends its id as text", rankZero(nil), rankZero(attrs{"process.pid": "1"}), "r-rank0", false},
 		{"another process with a role", rankZero(nil), rankZero(attrs{"process.pid": int64(2), "nv.dl.role": "ckpt_worker"}), "r-ckpt_worker-rank0", true},
 		{"a process with a role, started anew", rankZero(attrs{"nv.dl.role": "trainer"}), rankZero(attrs{"nv.dl.role": "trainer", "process.pid": int64(2)}), "r-rank0", false},
 		{"another Gym server with the same process id", rankZero(attrs{"service.name": "nemo-gym/a"}), rankZero(attrs{"service.name": "nemo-gym/b"}), "r-1-rank0", true},

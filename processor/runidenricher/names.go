@@ -4,6 +4,8 @@
 package runidenricher // import "github.com/lenscol/lenscol/processor/runidenricher"
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -35,16 +37,25 @@ func newRenamer(names string) *renamer {
 	}
 }
 
+// attributes renames keys. A key may be there more than once (OTLP forbids it, decoders let it pass): the first one is renamed, and a
+// further one with another value stays as it is. The work grows with the number of attributes and no faster.
 func (r *renamer) attributes(m pcommon.Map) {
 	type rename struct {
 		from, to string
+		repeated bool
 	}
 	var buffer [16]rename
-	found := buffer[:0]
+	found := buffer[:0] // each key of the table once, however often it is there
 	for key := range m.All() {
 		for _, keys := range r.keys {
-			if to, ok := keys.Rename(key); ok {
-				found = append(found, rename{key, to})
+			to, ok := keys.Rename(key)
+			if !ok {
+				continue
+			}
+			if i := slices.IndexFunc(found, func(f rename) bool { return f.from == key }); i >= 0 {
+				found[i].repeated = true
+			} else {
+				found = append(found, rename{from: key, to: to})
 			}
 		}
 	}
@@ -57,13 +68,37 @@ func (r *renamer) attributes(m pcommon.Map) {
 		switch {
 		case !there:
 			v.CopyTo(other)
-		case r.both || !other.Equal(v):
+		case r.both || !same(v, other):
 			continue
 		}
-		if !r.both {
+		switch {
+		case r.both:
+		case f.repeated:
+			removeSame(m, f.from, other)
+		default:
 			m.RemoveIf(func(key string, _ pcommon.Value) bool { return key == f.from })
 		}
 	}
+}
+
+// removeSame removes the first attribute of the key, and the others that have that value.
+func removeSame(m pcommon.Map, key string, value pcommon.Value) {
+	kept := pcommon.NewValueEmpty()
+	value.CopyTo(kept) // RemoveIf moves values.
+	first := true
+	m.RemoveIf(func(k string, v pcommon.Value) bool {
+		if k != key {
+			return false
+		}
+		remove := first || same(v, kept)
+		first = false
+		return remove
+	})
+}
+
+// same reports whether two values are one. Lists and maps count as different: to compare maps takes the square of their size.
+func same(a, b pcommon.Value) bool {
+	return a.Type() != pcommon.ValueTypeMap && a.Type() != pcommon.ValueTypeSlice && a.Equal(b)
 }
 
 func (r *renamer) spans(rs ptrace.ResourceSpans) {

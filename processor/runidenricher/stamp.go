@@ -72,15 +72,20 @@ const (
 
 // said is what a resource says: which of the keys it has, and the texts of the special ones.
 type said struct {
-	has   bits
-	texts [len(specialKeys)]string
-	odd   bits // special keys whose value is no text
+	has      bits
+	repeated bits // keys that are there more than once: OTLP forbids it, decoders let it pass
+	texts    [len(specialKeys)]string
+	odd      bits // special keys whose value is no text
 }
 
 func (s *stamps) read(attrs pcommon.Map) (r said) {
 	for key, v := range attrs.All() {
 		slot := s.keys.slot(key)
-		if slot < 0 || r.has.is(slot) { // Of a key that is there twice, the first holds.
+		if slot < 0 {
+			continue
+		}
+		if r.has.is(slot) { // Of a key that is there twice, the first holds.
+			r.repeated.set(slot)
 			continue
 		}
 		r.has.set(slot)
@@ -103,6 +108,29 @@ func (s *stamps) read(attrs pcommon.Map) (r said) {
 func (r *said) put(attrs pcommon.Map, slot int, text string) {
 	attrs.PutStr(specialKeys[slot], text)
 	r.has.set(slot)
+}
+
+// replace sets a special key, of which nothing that the sender said stays.
+func (r *said) replace(attrs pcommon.Map, slot int, text string) {
+	r.put(attrs, slot, text)
+	r.one(attrs, slot, specialKeys[slot])
+}
+
+// one leaves the first of the attributes of a key.
+func (r *said) one(attrs pcommon.Map, slot int, key string) {
+	if r.repeated.is(slot) {
+		removeFurther(attrs, key)
+	}
+}
+
+// removeFurther removes all attributes of a key but the first.
+func removeFurther(attrs pcommon.Map, key string) {
+	seen := false
+	attrs.RemoveIf(func(k string, _ pcommon.Value) bool {
+		further := seen && k == key
+		seen = seen || k == key
+		return further
+	})
 }
 
 // stamp completes a resource.
@@ -138,10 +166,11 @@ func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
 		case !r.has.is(st.slot):
 			put(attrs.PutEmpty(st.key), st.value)
 		case s.overwrite.is(st.slot):
-			if v, _ := attrs.Get(st.key); !v.Equal(st.value) {
+			if v, _ := attrs.Get(st.key); !same(v, st.value) {
 				put(v, st.value)
 				t.overwritten++
 			}
+			r.one(attrs, st.slot, st.key)
 		}
 	}
 }
@@ -188,7 +217,7 @@ func (s *stamps) stampRun(attrs pcommon.Map, r *said, otherJob bool, t *tally) s
 		return ""
 	case run != "" && own != "" && run != own && s.givesWay(run):
 		keepOriginal(attrs, semconv.RunIDOriginal, run)
-		r.put(attrs, slotRunID, own)
+		r.replace(attrs, slotRunID, own)
 		t.from[fromReplaced]++
 		return own
 	case run != "":
@@ -238,6 +267,8 @@ func (s *stamps) stampID(attrs pcommon.Map, r *said, slot int, own, original str
 			return
 		}
 		keepOriginal(attrs, original, sent)
+		r.replace(attrs, slot, own)
+		return
 	}
 	r.put(attrs, slot, own)
 }
@@ -297,9 +328,11 @@ func (s *stamps) stampWandb(attrs pcommon.Map, r *said, target *wandbTarget, t *
 		if text == "" || text == r.texts[slot] || r.odd.is(slot) {
 			continue
 		}
-		if r.texts[slot] != "" {
-			t.overwritten++
+		if r.texts[slot] == "" {
+			r.put(attrs, slot, text)
+			continue
 		}
-		r.put(attrs, slot, text)
+		t.overwritten++
+		r.replace(attrs, slot, text)
 	}
 }
