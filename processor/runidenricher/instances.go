@@ -14,8 +14,12 @@ import (
 	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
-// maxInstances is how many processes are remembered at least; at most twice as many.
-const maxInstances = 8192
+const (
+	// maxInstances is how many processes are remembered at least; at most twice as many.
+	maxInstances = 8192
+	// maxProcess bounds what is remembered of one, in bytes: of texts of senders only their number is no bound.
+	maxProcess = 4096
+)
 
 // process is what tells two processes apart that send one instance id. A role stands for the process id: a process
 // that was started anew keeps its name.
@@ -26,7 +30,8 @@ type process struct {
 
 // instances gives each process an instance id that no other has. The first one to come keeps what it sends.
 //
-// What it remembers is bounded: two generations, of which the older one is forgotten as the newer one is full.
+// What it remembers is bounded: two generations, of which the older one is forgotten as the newer one is full. A process with longer
+// texts than maxProcess keeps what it sends.
 type instances struct {
 	max      int
 	mu       sync.Mutex
@@ -59,6 +64,10 @@ func (i *instances) tellApart(attrs pcommon.Map, t *tally) {
 	run, end := identity.Run(attrs), ""
 	if rank, ok := identity.Rank(attrs); ok {
 		end = "-rank" + strconv.Itoa(rank)
+	}
+	if len(p.instance)+len(p.service)+len(p.host)+len(p.role)+len(run) > maxProcess {
+		t.tooLong++
+		return
 	}
 	if sent == "" {
 		if run == "" || end == "" {

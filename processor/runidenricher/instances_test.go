@@ -5,10 +5,12 @@ package runidenricher
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
@@ -128,6 +130,26 @@ func TestInstancesAreBounded(t *testing.T) {
 		r.resource(t, attrs{"service.instance.id": fmt.Sprint(n)})
 	}
 	metadatatest.AssertEqualProcessorRunIDEnricherForgottenInstances(t, r.tel, []metricdata.DataPoint[int64]{{Value: maxInstances}}, metricdatatest.IgnoreTimestamp())
+}
+
+// However long the texts are that a sender names itself with, what is remembered of it is not.
+func TestInstancesAreBoundedInBytes(t *testing.T) {
+	long := strings.Repeat("x", maxProcess)
+	for _, key := range []string{"service.instance.id", "service.name", "host.name", "nv.dl.role", "nemo.run.id"} {
+		t.Run(key, func(t *testing.T) {
+			r := newRig(t, unique, system(t, "n", nil))
+			in := rankZero(attrs{key: long})
+			r.resource(t, in)
+			in = plus(in, attrs{"process.pid": int64(2)})
+			require.Equal(t, in, r.resource(t, in), "it keeps what it sends")
+			metadatatest.AssertEqualProcessorRunIDEnricherLongInstances(t, r.tel, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+		})
+	}
+	i, m := newInstances(maxInstances), pcommon.NewMap()
+	require.NoError(t, m.FromRaw(rankZero(attrs{"service.instance.id": long})))
+	i.tellApart(m, &tally{})
+	require.Empty(t, i.now.ids)
+	require.Empty(t, i.now.owners)
 }
 
 func TestInstancesConcurrently(t *testing.T) {

@@ -35,6 +35,7 @@ type tally struct {
 	overwritten int64
 	renamed     int64
 	forgotten   int64
+	tooLong     int64
 	clamped     int64
 	redacted    redact.Counts
 	otherJob    string // the first job that is not the collector's
@@ -62,6 +63,9 @@ func (e *enricher) report(ctx context.Context, t *tally) {
 	}
 	if t.forgotten > 0 {
 		e.telemetry.ProcessorRunIDEnricherForgottenInstances.Add(ctx, t.forgotten)
+	}
+	if t.tooLong > 0 {
+		e.telemetry.ProcessorRunIDEnricherLongInstances.Add(ctx, t.tooLong)
 	}
 	if t.clamped > 0 {
 		e.telemetry.ProcessorRunIDEnricherClampedSpans.Add(ctx, t.clamped)

@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	registrations                            []metric.Registration
 	ProcessorRunIDEnricherClampedSpans       metric.Int64Counter
 	ProcessorRunIDEnricherForgottenInstances metric.Int64Counter
+	ProcessorRunIDEnricherLongInstances      metric.Int64Counter
 	ProcessorRunIDEnricherOverwrittenValues  metric.Int64Counter
 	ProcessorRunIDEnricherRedactedValues     metric.Int64Counter
 	ProcessorRunIDEnricherRenamedInstances   metric.Int64Counter
@@ -73,6 +74,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_run_id_enricher_forgotten_instances",
 		metric.WithDescription("Processes that instance_id no longer remembers, because others were seen after them. [Alpha]"),
 		metric.WithUnit("{processes}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorRunIDEnricherLongInstances, err = builder.meter.Int64Counter(
+		"otelcol_processor_run_id_enricher_long_instances",
+		metric.WithDescription("Resources whose instance id instance_id left as it is, because instance id, service, host, role and run are longer than 4,096 bytes together. [Alpha]"),
+		metric.WithUnit("{resources}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorRunIDEnricherOverwrittenValues, err = builder.meter.Int64Counter(

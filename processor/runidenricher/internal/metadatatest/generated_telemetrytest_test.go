@@ -21,6 +21,7 @@ func TestSetupTelemetry(t *testing.T) {
 	defer tb.Shutdown()
 	tb.ProcessorRunIDEnricherClampedSpans.Add(context.Background(), 1)
 	tb.ProcessorRunIDEnricherForgottenInstances.Add(context.Background(), 1)
+	tb.ProcessorRunIDEnricherLongInstances.Add(context.Background(), 1)
 	tb.ProcessorRunIDEnricherOverwrittenValues.Add(context.Background(), 1)
 	tb.ProcessorRunIDEnricherRedactedValues.Add(context.Background(), 1)
 	tb.ProcessorRunIDEnricherRenamedInstances.Add(context.Background(), 1)
@@ -29,6 +30,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorRunIDEnricherForgottenInstances(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorRunIDEnricherLongInstances(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorRunIDEnricherOverwrittenValues(t, testTel,
