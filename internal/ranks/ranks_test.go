@@ -145,6 +145,8 @@ func TestDecide(t *testing.T) {
 		{"world size from the config", "{world_size: 8}", Traces, map[string]any{"dl.rank": 7}, keep, ByRank},
 		{"the resource's world size first", "{world_size: 8}", Traces, at(7, 16), drop, ByRank},
 		{"a rule that needs no world size", "{strategy: ranks, ranks: 0-3}", Traces, map[string]any{"dl.rank": 7}, drop, ByRank},
+		{"a listed rank needs no world size", "{strategy: ranks, ranks: '0,-1', missing: drop}", Traces, map[string]any{"dl.rank": 0}, keep, ByRank},
+		{"a rank that may be the last does", "{strategy: ranks, ranks: '0,-1', missing: drop}", Traces, map[string]any{"dl.rank": 1}, drop, NoWorldSize},
 		{"no local rank", "{strategy: first_rank_per_node}", Traces, at(7, 16), keep, NoLocalRank},
 		{"local rank", "{strategy: first_rank_per_node}", Traces, map[string]any{"dl.rank": 7, "dl.local_rank": 0}, keep, ByRank},
 		{"local rank from ranks per node", "{strategy: first_rank_per_node, ranks_per_node: 4}", Traces, at(7, 16), drop, ByRank},

@@ -66,13 +66,11 @@ func parseSpan(entry string) (span, bool) {
 }
 
 func (s ranks) Exports(id Identity) bool {
-	if !s.Decides(id) {
-		return false
+	if s.inSpan(id.Rank) {
+		return true
 	}
-	for _, r := range s.spans {
-		if id.Rank >= r.first && id.Rank <= r.last && (id.Rank-r.first)%r.step == 0 {
-			return true
-		}
+	if !id.knowsWorld() {
+		return false
 	}
 	for _, back := range s.fromEnd {
 		if id.Rank == id.WorldSize-back {
@@ -82,7 +80,19 @@ func (s ranks) Exports(id Identity) bool {
 	return false
 }
 
-func (s ranks) Decides(id Identity) bool { return len(s.fromEnd) == 0 || id.knowsWorld() }
+// Decides is true for a rank that is listed as such: no world size changes that.
+func (s ranks) Decides(id Identity) bool {
+	return len(s.fromEnd) == 0 || id.knowsWorld() || s.inSpan(id.Rank)
+}
+
+func (s ranks) inSpan(rank int) bool {
+	for _, r := range s.spans {
+		if rank >= r.first && rank <= r.last && (rank-r.first)%r.step == 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // within refuses entries that no rank of a world of that size can match.
 func (s ranks) within(worldSize int) error {

@@ -92,6 +92,19 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
+// A rank that is listed as such exports, whether the world size that another entry needs is known or not.
+func TestListedRankExportsInAnUnknownWorld(t *testing.T) {
+	s := mustNew(t, NameRanks, func(o *Options) { o.Ranks = "0,-1" })
+	for _, id := range []Identity{{Rank: 0, WorldSize: Unknown}, {Rank: 0, WorldSize: 8}, {Rank: 0, WorldSize: 0}} {
+		if !s.Decides(id) || !s.Exports(id) {
+			t.Errorf("%+v: decides %v, exports %v", id, s.Decides(id), s.Exports(id))
+		}
+	}
+	if id := (Identity{Rank: 7, WorldSize: Unknown}); s.Decides(id) || s.Exports(id) {
+		t.Errorf("%+v: a guess", id)
+	}
+}
+
 // What a rule needs and does not have makes it undecided, never a guess.
 func TestDecides(t *testing.T) {
 	alone := Identity{Rank: 3, WorldSize: Unknown, LocalRank: Unknown}
@@ -111,7 +124,9 @@ func TestDecides(t *testing.T) {
 		{"at least one needs the world size", NameSampled, func(o *Options) { o.AtLeastOne = true }, alone, false},
 		{"first of a node needs the local rank", NameFirstRankPerNode, nil, alone, false},
 		{"a list needs nothing", NameRanks, func(o *Options) { o.Ranks = "0-3" }, alone, true},
-		{"a list from the end needs the world size", NameRanks, func(o *Options) { o.Ranks = "0-3,-1" }, alone, false},
+		{"a list from the end needs the world size", NameRanks, func(o *Options) { o.Ranks = "0-2,-1" }, alone, false},
+		{"a listed rank needs no world size", NameRanks, func(o *Options) { o.Ranks = "-1,0-6/3" }, alone, true},
+		{"a rank between the listed ones does", NameRanks, func(o *Options) { o.Ranks = "-1,0-6/2" }, alone, false},
 		{"groups need the world size", NamePerGroup, func(o *Options) { o.Group = Group{Per: []string{"pp"}, Sizes: map[string]int{"pp": 2}} }, alone, false},
 		{"groups that do not fit", NamePerGroup, func(o *Options) { o.Group = Group{Per: []string{"pp"}, Sizes: map[string]int{"pp": 3}} }, Identity{WorldSize: 8}, false},
 		{"groups of known sizes need nothing", NamePerGroup, func(o *Options) {
