@@ -61,9 +61,8 @@ type reading struct {
 	stderr   io.Writer
 	progress *progress
 
-	problems, foreign int64
-	torn              []string
-	perFile           map[string]int
+	problems int64
+	perFile  map[string]int
 }
 
 // namedProblems is how many problems of a file are named; the others are counted.
