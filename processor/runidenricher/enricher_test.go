@@ -183,6 +183,18 @@ func TestResources(t *testing.T) {
 			"overwrite", "overwrite: [cluster.name, slurm.job.name]\nattributes: {cluster.name: a, n: 3, x: 1.5}\nkubernetes: false\nhost: false\ngpu: false", env{"SLURM_JOB_NAME": "pretrain"},
 			attrs{"cluster.name": "b", "slurm.job.name": "c", "n": int64(4)}, attrs{"cluster.name": "a", "slurm.job.name": "pretrain", "n": int64(4), "x": 1.5}, "none",
 		},
+		{"overwrite of the host", "gpu: false\noverwrite: [host.name]", slurm, attrs{"host.name": "node-b"}, slurmStamps, "own"},
+		{"overwrite of a host that is not stamped", "host: false\noverwrite: [host.name]", plusEnv(slurm, "CUDA_VISIBLE_DEVICES", "0,1"), attrs{"host.name": "node-b"}, plus(slurmStamps, attrs{"host.name": "node-b"}), "own"},
+		{
+			"overwrite of the pod", "host: false\nrun_id: {from: []}\noverwrite: [k8s.pod.name]", pod, attrs{"k8s.pod.name": "p2"},
+			attrs{"k8s.pod.name": "pretrain-0", "k8s.namespace.name": "train", "k8s.job.name": "pretrain"}, "none",
+		},
+		{"overwrite of the job", "overwrite: [slurm.job.id]", slurm, attrs{"slurm.job.id": "999"}, slurmStamps, "own"},
+		{"overwrite of the job leaves the run", "overwrite: [slurm.job.id]", slurm, attrs{"slurm.job.id": "999", "nemo.run.id": "r"}, plus(slurmStamps, attrs{"nemo.run.id": "r"}), "sender"},
+		{
+			"overwrite of a fact does not reach another job", "overwrite: [slurm.job.name]", slurm, attrs{"slurm.job.id": "999", "slurm.job.name": "theirs"},
+			attrs{"slurm.job.id": "999", "slurm.job.name": "theirs", "nemo.run.id": "999", "host.name": "node-a"}, "resource",
+		},
 		{"delete", only + "delete: [a, b]", nil, attrs{"a": 1, "c": "d"}, attrs{"c": "d"}, "none"},
 		{
 			"another part of a heterogeneous job", only, env{"SLURM_JOB_ID": "700", "SLURM_HET_SIZE": "2"}, attrs{"slurm.job.id": "701", "nemo.run.id": "701"},
@@ -190,6 +202,20 @@ func TestResources(t *testing.T) {
 				"slurm.job.id": "701", "nemo.run.id": "701",
 				"nv.dl.job.uuid": resource.UUID5("nemo.lens.job/nocluster/700"), "nv.dl.run.uuid": resource.UUID5("nemo.lens.run/nocluster/700/sr0"),
 			}, "sender",
+		},
+		{
+			"another part of a heterogeneous job has the job's run", only, env{"SLURM_JOB_ID": "1001", "SLURM_HET_JOB_ID": "1000", "SLURM_HET_SIZE": "2"}, attrs{"slurm.job.id": "1001"},
+			attrs{
+				"slurm.job.id": "1001", "nemo.run.id": "1000",
+				"nv.dl.job.uuid": resource.UUID5("nemo.lens.job/nocluster/1000"), "nv.dl.run.uuid": resource.UUID5("nemo.lens.run/nocluster/1000/sr0"),
+			}, "own",
+		},
+		{
+			"an array's task under its other id has the job's run", only, env{"SLURM_JOB_ID": "2001", "SLURM_ARRAY_JOB_ID": "2000", "SLURM_ARRAY_TASK_ID": "3"}, attrs{"slurm.job.id": "2000_3"},
+			attrs{
+				"slurm.job.id": "2000_3", "nemo.run.id": "2001",
+				"nv.dl.job.uuid": resource.UUID5("nemo.lens.job/nocluster/2000"), "nv.dl.run.uuid": resource.UUID5("nemo.lens.run/nocluster/2000"),
+			}, "own",
 		},
 		{"another job's resource", "", plusEnv(slurm, "WANDB_ENTITY", "e"), attrs{"slurm.job.id": "999"}, attrs{"slurm.job.id": "999", "nemo.run.id": "999", "host.name": "node-a"}, "resource"},
 		{"another host's rank of the same job", "gpu: true", plusEnv(slurm, "CUDA_VISIBLE_DEVICES", "0,1"), attrs{"host.name": "node-b"}, plus(slurmStamps, attrs{"host.name": "node-b"}), "own"},
@@ -219,6 +245,21 @@ func TestResources(t *testing.T) {
 			r.requireFrom(t, map[string]int64{tt.from: 1})
 		})
 	}
+}
+
+// What overwrite replaces is counted, ids too; what another setting replaces is not.
+func TestOverwrittenValuesAreCounted(t *testing.T) {
+	r := newRig(t, "overwrite: [nv.dl.job.uuid, nv.dl.run.uuid, nemo.run.id, host.name]", system(t, "node-a", slurm))
+	want := plus(slurmStamps, attrs{"nv.dl.job.uuid.original": "j", "nv.dl.run.uuid.original": "r", "nemo.run.id.original": "x"})
+	require.Equal(t, want, r.resource(t, attrs{"nv.dl.job.uuid": "j", "nv.dl.run.uuid": "r", "nemo.run.id": "x", "host.name": "node-b"}))
+	metadatatest.AssertEqualProcessorRunIDEnricherOverwrittenValues(t, r.tel, []metricdata.DataPoint[int64]{{Value: 4}}, metricdatatest.IgnoreTimestamp())
+	require.Equal(t, want, r.resource(t, want), "what is ours is not replaced again")
+	metadatatest.AssertEqualProcessorRunIDEnricherOverwrittenValues(t, r.tel, []metricdata.DataPoint[int64]{{Value: 4}}, metricdatatest.IgnoreTimestamp())
+
+	r = newRig(t, "run_id: {replace: always}", system(t, "node-a", slurm))
+	r.resource(t, attrs{"nv.dl.job.uuid": "j", "nemo.run.id": "x"})
+	_, err := r.tel.GetMetric("otelcol_processor_run_id_enricher_overwritten_values")
+	require.Error(t, err)
 }
 
 func plusEnv(base env, more ...string) env {

@@ -47,7 +47,11 @@ func newStamps(cfg *Config, system resource.System) *stamps {
 		}
 	}
 	for _, key := range cfg.Overwrite {
-		s.overwrite.set(s.keys.add(key))
+		slot := s.keys.add(key)
+		s.overwrite.set(slot)
+		if s.isStamped(slot) {
+			s.takesOver.set(slot)
+		}
 	}
 	for _, rule := range cfg.Wandb.Rules {
 		s.rules = append(s.rules, wandbTarget{rule.Match, [3]string{rule.Entity, rule.Project, rule.RunID}})
@@ -178,9 +182,14 @@ func (s *stamps) text(a resource.Attribute) string {
 
 func (s *stamps) add(key string, value pcommon.Value, of scope) {
 	slot := s.keys.add(key)
-	if !slices.ContainsFunc(s.list, func(have stamp) bool { return have.slot == slot }) {
+	if !s.isStamped(slot) {
 		s.list = append(s.list, stamp{slot, key, value, of})
 	}
+}
+
+// isStamped reports whether the key of a slot is stamped.
+func (s *stamps) isStamped(slot int) bool {
+	return slices.ContainsFunc(s.list, func(have stamp) bool { return have.slot == slot })
 }
 
 // log writes the start line: each value and where it comes from, without secrets.

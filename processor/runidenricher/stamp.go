@@ -39,6 +39,7 @@ type stamps struct {
 	keys      keyset
 	list      []stamp
 	overwrite bits
+	takesOver bits   // keys that name an owner and are overwritten: no resource is another owner's by them
 	replace   string // when an id of the sender's gives way: never, generated, always
 
 	runID, jobUUID, runUUID string // "" for none
@@ -138,22 +139,22 @@ func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
 	r := s.read(attrs)
 	s.makeRoom(attrs, &r)
 	var foreign [scopes]bool
-	if job := r.texts[slotSlurmJob]; job != "" && len(s.jobs) > 0 && !slices.Contains(s.jobs, job) {
+	if job := r.texts[slotSlurmJob]; job != "" && len(s.jobs) > 0 && !s.takesOver.is(slotSlurmJob) && !slices.Contains(s.jobs, job) {
 		foreign[ofJob] = true
 		if t.otherJob == "" {
 			t.otherJob = job
 		}
 	}
-	foreign[ofPod] = s.pod != "" && r.texts[slotPod] != "" && r.texts[slotPod] != s.pod
-	foreign[ofHost] = s.host != "" && r.texts[slotHost] != "" && r.texts[slotHost] != s.host
+	foreign[ofPod] = s.isForeign(&r, slotPod, s.pod)
+	foreign[ofHost] = s.isForeign(&r, slotHost, s.host)
 
 	// The run first: it is read from what the resource says, not from what is stamped.
 	run := s.stampRun(attrs, &r, foreign[ofJob], t)
 	if !foreign[ofJob] {
 		replaced := run != r.texts[slotRunID] && r.texts[slotRunID] != ""
-		s.stampID(attrs, &r, slotJobUUID, s.jobUUID, semconv.DLJobUUIDOriginal, s.replace == replaceAlways)
+		s.stampID(attrs, &r, slotJobUUID, s.jobUUID, semconv.DLJobUUIDOriginal, s.replace == replaceAlways, t)
 		if !s.runUUIDFromID || run == s.runID {
-			s.stampID(attrs, &r, slotRunUUID, s.runUUID, semconv.DLRunUUIDOriginal, s.replace == replaceAlways || replaced && s.runUUIDFromID)
+			s.stampID(attrs, &r, slotRunUUID, s.runUUID, semconv.DLRunUUIDOriginal, s.replace == replaceAlways || replaced && s.runUUIDFromID, t)
 		}
 	}
 	if target := s.target(attrs, &r, foreign[ofJob]); target != nil {
@@ -173,6 +174,12 @@ func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
 			r.one(attrs, st.slot, st.key)
 		}
 	}
+}
+
+// isForeign reports whether the resource names another owner than own.
+func (s *stamps) isForeign(r *said, slot int, own string) bool {
+	sent := r.texts[slot]
+	return own != "" && sent != "" && sent != own && !s.takesOver.is(slot)
 }
 
 // makeRoom lets the attributes grow once, by what they can get, instead of to twice their number.
@@ -216,6 +223,9 @@ func (s *stamps) stampRun(attrs pcommon.Map, r *said, otherJob bool, t *tally) s
 		t.from[fromSender]++
 		return ""
 	case run != "" && own != "" && run != own && s.givesWay(run):
+		if s.replace != replaceAlways && s.overwrite.is(slotRunID) {
+			t.overwritten++
+		}
 		keepOriginal(attrs, semconv.RunIDOriginal, run)
 		r.replace(attrs, slotRunID, own)
 		t.from[fromReplaced]++
@@ -224,7 +234,12 @@ func (s *stamps) stampRun(attrs pcommon.Map, r *said, otherJob bool, t *tally) s
 		t.from[fromSender]++
 		return run
 	}
-	if r.texts[slotRunUUID] != "" || r.texts[slotJobUUID] != "" || r.texts[slotSlurmJob] != "" {
+	hasUUID := r.texts[slotRunUUID] != "" || r.texts[slotJobUUID] != ""
+	hasJob := r.texts[slotSlurmJob] != ""
+	if hasJob && own != "" && len(s.jobs) > 0 {
+		hasJob = false // It is our own job, or becomes it. Its parts and tasks have ids of their own, and one run.
+	}
+	if hasUUID || hasJob {
 		if run = identity.Run(attrs); run != "" {
 			r.put(attrs, slotRunID, run)
 			t.from[fromResource]++
@@ -257,14 +272,17 @@ func (s *stamps) givesWay(run string) bool {
 }
 
 // stampID gives the resource a uuid that it does not have, or another one.
-func (s *stamps) stampID(attrs pcommon.Map, r *said, slot int, own, original string, replace bool) {
+func (s *stamps) stampID(attrs pcommon.Map, r *said, slot int, own, original string, replace bool, t *tally) {
 	sent := r.texts[slot]
 	switch {
 	case own == "" || sent == own || r.odd.is(slot):
 		return
 	case sent != "":
-		if !replace && !s.overwrite.is(slot) {
-			return
+		if !replace {
+			if !s.overwrite.is(slot) {
+				return
+			}
+			t.overwritten++
 		}
 		keepOriginal(attrs, original, sent)
 		r.replace(attrs, slot, own)
