@@ -133,7 +133,8 @@ func (c *Config) Check() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// newRule makes the strategy; path is the rule's place in the config, in front of the key that its error names.
+// newRule makes the strategy; path is the rule's place in the config, in front of the key that its errors name. What no
+// strategy could take is refused beside every strategy, as NeMo Lens does.
 func (c *Config) newRule(path string, rc RuleConfig) (rule, error) {
 	o := rank.Options{
 		ExportRank: rc.ExportRank,
@@ -143,12 +144,33 @@ func (c *Config) newRule(path string, rc RuleConfig) (rule, error) {
 		Group:      rank.Group{Per: rc.Group.Per, Order: rc.Group.Order, Sizes: rc.Group.Sizes},
 		WorldSize:  c.WorldSize,
 	}
-	s, err := rank.New(rc.Strategy, o)
+	s, err := newStrategy(path, rc.Strategy, o)
+	errs := []error{err}
+	o.WorldSize = rank.Unknown // matters to the strategy that is used
+	for _, other := range []struct {
+		name  string
+		given bool
+	}{
+		{rank.NameSingleRank, true},
+		{rank.NameSampled, true},
+		{rank.NameRanks, rc.Ranks != ""},
+		{rank.NamePerGroup, len(rc.Group.Per) > 0 || len(rc.Group.Sizes) > 0},
+	} {
+		if other.given && other.name != rc.Strategy {
+			_, err := newStrategy(path, other.name, o)
+			errs = append(errs, err)
+		}
+	}
+	return rule{name: rc.Strategy, strategy: s}, errors.Join(errs...)
+}
+
+func newStrategy(path, name string, o rank.Options) (rank.Strategy, error) {
+	s, err := rank.New(name, o)
 	if err != nil {
-		if rc.Strategy == rank.NamePerGroup {
+		if name == rank.NamePerGroup {
 			path += "group::"
 		}
-		return rule{}, fmt.Errorf("%s%w", path, err)
+		return nil, fmt.Errorf("%s%w", path, err)
 	}
-	return rule{name: rc.Strategy, strategy: s}, nil
+	return s, nil
 }

@@ -237,6 +237,17 @@ func TestMissingIsLoggedOnceAMinute(t *testing.T) {
 	require.Equal(t, 2, logs.Len())
 }
 
+// A client chooses its name: what is logged of it is short, and UTF-8.
+func TestLoggedServiceNameIsCut(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	d := decider(t, "{}")
+	r := NewReporter(d, Counters{}, zap.New(core))
+	tally := r.Tally()
+	tally.Resource(d.Decide(Traces, attrs(t, map[string]any{"dl.rank": 3, "service.name": "x" + strings.Repeat("é", 1<<20)})))
+	r.Report(t.Context(), Traces, tally)
+	require.Equal(t, "x"+strings.Repeat("é", 127), logs.All()[0].ContextMap()["service.name"])
+}
+
 func FuzzMatches(f *testing.F) {
 	for _, seed := range [][2]string{{"*checkpoint*", "a.checkpoint.b"}, {"", ""}, {"***", "x"}, {"a*b*c", "abcbc"}, {"?", "é"}} {
 		f.Add(seed[0], seed[1])

@@ -5,6 +5,7 @@ package ranks // import "github.com/lenscol/lenscol/internal/ranks"
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,5 +131,11 @@ func (r *Reporter) warn(d Decision) {
 	}
 	r.logger.Warn("the strategy cannot decide about a resource: the setting `missing` does",
 		zap.String("reason", reasonText[d.Reason]), zap.String("strategy", r.rules[d.rule].name),
-		zap.String("service.name", d.service), zap.String("missing", string(missing)))
+		zap.String("service.name", clip(d.service)), zap.String("missing", string(missing)))
+}
+
+// clip keeps a name that a client chose, however long, out of the log beyond its first 256 bytes.
+func clip(name string) string {
+	const most = 256
+	return strings.ToValidUTF8(name[:min(len(name), most)], "")
 }
