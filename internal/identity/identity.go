@@ -15,10 +15,10 @@ import (
 	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
-// Run names the run that a resource belongs to: the first of nemo.run.id, nv.dl.run.uuid, nv.dl.job.uuid and the
-// SLURM job id (with its array task) that is there and not empty; else "".
+// Run names the run that a resource belongs to: the first of nemo.run.id, nv.dl.run.uuid (else nemo.lens.run_uuid), nv.dl.job.uuid (else
+// nemo.lens.job_uuid) and the SLURM job id (with its array task) that is there and not empty; else "".
 func Run(attrs pcommon.Map) string {
-	for _, key := range [...]string{semconv.RunID, semconv.DLRunUUID, semconv.DLJobUUID} {
+	for _, key := range [...]string{semconv.RunID, semconv.DLRunUUID, semconv.DLRunUUIDOld, semconv.DLJobUUID, semconv.DLJobUUIDOld} {
 		if v := text(attrs, key); v != "" {
 			return v
 		}

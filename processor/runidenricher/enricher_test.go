@@ -156,6 +156,30 @@ func TestResources(t *testing.T) {
 			"the run from the resource's array task", "mode: gateway", nil, attrs{"slurm.job.id": "18", "slurm.array.job_id": "17", "slurm.array.task_id": "6"},
 			attrs{"slurm.job.id": "18", "slurm.array.job_id": "17", "slurm.array.task_id": "6", "nemo.run.id": "17_6"}, "resource",
 		},
+		{
+			"uuids under their old names stay, and are the only ones", only, slurm, attrs{"nemo.lens.job_uuid": "j", "nemo.lens.run_uuid": "r"},
+			attrs{"nemo.lens.job_uuid": "j", "nemo.lens.run_uuid": "r", "nemo.run.id": "r"}, "resource",
+		},
+		{
+			"the run from the resource's job uuid under its old name", "mode: gateway", nil, attrs{"nemo.lens.job_uuid": "j", "slurm.job.id": "1"},
+			attrs{"nemo.lens.job_uuid": "j", "slurm.job.id": "1", "nemo.run.id": "j"}, "resource",
+		},
+		{
+			"uuids under their old names go on under both", "names: both\nmode: gateway", nil, attrs{"nemo.lens.run_uuid": "r"},
+			attrs{"nemo.lens.run_uuid": "r", "nv.dl.run.uuid": "r", "nemo.run.id": "r"}, "resource",
+		},
+		{
+			"an empty uuid under its old name is none", only, torch, attrs{"nemo.lens.run_uuid": ""},
+			attrs{"nemo.lens.run_uuid": "", "nemo.run.id": "abc", "nv.dl.run.uuid": "1f7fbf31-9cd2-5d2b-a5f7-705f3076e62c"}, "own",
+		},
+		{
+			"uuids are replaced under the names they have", only + "run_id: {replace: always}", slurm,
+			attrs{"nemo.run.id": "12345", "nemo.lens.job_uuid": "j", "nemo.lens.run_uuid": "r", "nv.dl.run.uuid": "R"},
+			attrs{
+				"nemo.run.id": "12345", "nemo.lens.job_uuid": "be34ba0f-41ed-5d53-84c1-e3f3dd25bfd7", "nv.dl.job.uuid.original": "j",
+				"nemo.lens.run_uuid": "1a280c0a-71d2-54bd-bd00-fa82efd94290", "nv.dl.run.uuid": "1a280c0a-71d2-54bd-bd00-fa82efd94290", "nv.dl.run.uuid.original": "R",
+			}, "sender",
+		},
 		{"static goes before the environment", only + "run_id: {static: s}", torch, nil, attrs{"nemo.run.id": "s", "nv.dl.run.uuid": resource.UUID5("nemo.lens.run/local/s/te0")}, "own"},
 		{
 			"sources in their order", only + "run_id: {from: [torchelastic, 'env:X']}", env{"TORCHELASTIC_RUN_ID": "none", "X": "x"}, nil,

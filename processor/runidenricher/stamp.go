@@ -57,7 +57,7 @@ type stamps struct {
 
 // What a walk over a resource looks for by itself; the stamps' keys come after.
 var specialKeys = [...]string{
-	semconv.RunID, semconv.DLRunUUID, semconv.DLJobUUID, semconv.SlurmJobID, semconv.K8sPodName, semconv.HostName,
+	semconv.RunID, semconv.DLRunUUID, semconv.DLJobUUID, semconv.DLRunUUIDOld, semconv.DLJobUUIDOld, semconv.SlurmJobID, semconv.K8sPodName, semconv.HostName,
 	semconv.WandbEntity, semconv.WandbProject, semconv.WandbRunID,
 }
 
@@ -65,6 +65,8 @@ const (
 	slotRunID = iota
 	slotRunUUID
 	slotJobUUID
+	slotRunUUIDOld
+	slotJobUUIDOld
 	slotSlurmJob
 	slotPod
 	slotHost
@@ -152,9 +154,9 @@ func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
 	run := s.stampRun(attrs, &r, foreign[ofJob], t)
 	if !foreign[ofJob] {
 		replaced := run != r.texts[slotRunID] && r.texts[slotRunID] != ""
-		s.stampID(attrs, &r, slotJobUUID, s.jobUUID, semconv.DLJobUUIDOriginal, s.replace == replaceAlways, t)
+		s.stampID(attrs, &r, jobUUID, s.jobUUID, s.replace == replaceAlways, t)
 		if !s.runUUIDFromID || run == s.runID {
-			s.stampID(attrs, &r, slotRunUUID, s.runUUID, semconv.DLRunUUIDOriginal, s.replace == replaceAlways || replaced && s.runUUIDFromID, t)
+			s.stampID(attrs, &r, runUUID, s.runUUID, s.replace == replaceAlways || replaced && s.runUUIDFromID, t)
 		}
 	}
 	if target := s.target(attrs, &r, foreign[ofJob]); target != nil {
@@ -234,7 +236,10 @@ func (s *stamps) stampRun(attrs pcommon.Map, r *said, otherJob bool, t *tally) s
 		t.from[fromSender]++
 		return run
 	}
-	hasUUID := r.texts[slotRunUUID] != "" || r.texts[slotJobUUID] != ""
+	hasUUID := false
+	for slot := slotRunUUID; slot <= slotJobUUIDOld; slot++ {
+		hasUUID = hasUUID || r.texts[slot] != ""
+	}
 	hasJob := r.texts[slotSlurmJob] != ""
 	if hasJob && own != "" && len(s.jobs) > 0 {
 		hasJob = false // It is our own job, or becomes it. Its parts and tasks have ids of their own, and one run.
@@ -271,24 +276,43 @@ func (s *stamps) givesWay(run string) bool {
 	return s.replace == replaceAlways || s.overwrite.is(slotRunID) || s.replace == replaceGenerated && resource.IsGenerated(run)
 }
 
-// stampID gives the resource a uuid that it does not have, or another one.
-func (s *stamps) stampID(attrs pcommon.Map, r *said, slot int, own, original string, replace bool, t *tally) {
-	sent := r.texts[slot]
-	switch {
-	case own == "" || sent == own || r.odd.is(slot):
-		return
-	case sent != "":
-		if !replace {
-			if !s.overwrite.is(slot) {
-				return
-			}
-			t.overwritten++
-		}
-		keepOriginal(attrs, original, sent)
-		r.replace(attrs, slot, own)
+// uuid is an id that has two spellings.
+type uuid struct {
+	slots    [2]int // new, old
+	original string // key that keeps what the sender said
+}
+
+var (
+	runUUID = uuid{[2]int{slotRunUUID, slotRunUUIDOld}, semconv.DLRunUUIDOriginal}
+	jobUUID = uuid{[2]int{slotJobUUID, slotJobUUIDOld}, semconv.DLJobUUIDOriginal}
+)
+
+// stampID gives the resource a uuid that it has under neither name, or another one under the names that it has.
+func (s *stamps) stampID(attrs pcommon.Map, r *said, id uuid, own string, replace bool, t *tally) {
+	if own == "" {
 		return
 	}
-	r.put(attrs, slot, own)
+	there, overwrite := false, false
+	for _, slot := range id.slots {
+		there = there || r.texts[slot] != "" || r.odd.is(slot)
+		overwrite = overwrite || s.overwrite.is(slot)
+	}
+	if !there {
+		r.put(attrs, id.slots[0], own)
+		return
+	}
+	if !replace && !overwrite {
+		return
+	}
+	for _, slot := range id.slots {
+		if sent := r.texts[slot]; sent != "" && sent != own {
+			keepOriginal(attrs, id.original, sent)
+			r.replace(attrs, slot, own)
+			if !replace {
+				t.overwritten++
+			}
+		}
+	}
 }
 
 // wandbTarget is an entity, a project and a run id, "" for what is left open.
