@@ -372,6 +372,24 @@ func TestStartLine(t *testing.T) {
 	}
 }
 
+// The start line says what is stamped: of a key that the config and the machine know, one value with its own source.
+func TestStartLineShowsWhatIsStamped(t *testing.T) {
+	r := newRig(t, "attributes: {host.name: from-config, nemo.run.id: fixed, slurm.nnodes: 2, wandb.entity: fixed}", system(t, "node-a", plusEnv(slurm, "WANDB_ENTITY", "e")))
+	stamped := r.resource(t, nil)
+	lines := r.log.FilterMessageSnippet("stamped").All()
+	require.Len(t, lines, 1)
+	shown := lines[0].ContextMap()["values"].([]any)
+	require.Len(t, shown, len(stamped))
+	for _, line := range shown {
+		key, value, _ := strings.Cut(line.(string), "=")
+		value, _, _ = strings.Cut(value, " (")
+		require.Equal(t, fmt.Sprint(stamped[key]), value, key)
+	}
+	for _, line := range []string{"host.name=from-config (config)", "nemo.run.id=12345 (env:SLURM_JOB_ID)", "slurm.nnodes=2 (config)", "wandb.entity=e (env:WANDB_ENTITY)"} {
+		require.Contains(t, shown, line)
+	}
+}
+
 // Lens 0.1, 0.2 and newer in the same job: whatever they send, it is the same run, rank and W&B target that comes out.
 func TestCapturesOfEveryLensGiveTheSameIdentity(t *testing.T) {
 	type who struct {

@@ -30,8 +30,7 @@ func newStamps(cfg *Config, system resource.System) *stamps {
 	for _, key := range slices.Sorted(maps.Keys(cfg.Attributes)) {
 		value := pcommon.NewValueEmpty()
 		_ = value.FromRaw(cfg.Attributes[key]) // Validate has seen its type.
-		s.add(key, value, ofAnyone)
-		s.known = append(s.known, resource.Attribute{Key: key, Value: value.AsString(), Source: "config"})
+		s.add(resource.Attribute{Key: key, Value: value.AsString(), Source: "config"}, value, ofAnyone)
 	}
 	switch cfg.Mode {
 	case modeSidecar:
@@ -69,15 +68,15 @@ func (s *stamps) learnJob(cfg *Config, d *resource.Detector) {
 		run, ok = resource.Attribute{Key: semconv.RunID, Value: generatedRunID(), Source: "generated"}, true
 	}
 	if ok {
-		s.runID = s.text(run)
+		s.runID = s.id(run)
 	}
 	ids := d.IDs(s.runID)
 	for _, a := range ids {
 		switch a.Key {
 		case semconv.DLJobUUID:
-			s.jobUUID = s.text(a)
+			s.jobUUID = s.id(a)
 		case semconv.DLRunUUID:
-			s.runUUID = s.text(a)
+			s.runUUID = s.id(a)
 		}
 	}
 	s.runUUIDFromID = s.jobUUID == ""
@@ -121,7 +120,7 @@ func (s *stamps) learnJob(cfg *Config, d *resource.Detector) {
 	}
 	var target wandbTarget
 	for _, a := range d.Wandb() {
-		target.texts[slices.Index(specialKeys[slotWandb:], a.Key)] = s.text(a)
+		target.texts[slices.Index(specialKeys[slotWandb:], a.Key)] = s.id(a)
 		s.wandb = &target
 	}
 	s.refused = append(s.refused, d.Refused()...)
@@ -161,13 +160,22 @@ func (s *stamps) learn(a resource.Attribute, of scope) {
 	value := pcommon.NewValueEmpty()
 	if n, ok := a.Value.(int64); ok {
 		value.SetInt(n)
-		s.known = append(s.known, a)
 	} else if text := s.text(a); text != "" {
 		value.SetStr(text)
 	} else {
 		return
 	}
-	s.add(a.Key, value, of)
+	s.add(a, value, of)
+}
+
+// id is the text of an id or a W&B target. It goes before a fixed attribute of its key, which then is not stamped.
+func (s *stamps) id(a resource.Attribute) string {
+	text := s.text(a)
+	if text != "" {
+		s.known = slices.DeleteFunc(s.known, func(have resource.Attribute) bool { return have.Key == a.Key })
+		s.known = append(s.known, a)
+	}
+	return text
 }
 
 // text is the text of a fact, or "" where it looks like a token: it would go into every resource.
@@ -176,14 +184,15 @@ func (s *stamps) text(a resource.Attribute) string {
 		s.refused = append(s.refused, a.Source+": looks like a token")
 		return ""
 	}
-	s.known = append(s.known, a)
 	return a.Text()
 }
 
-func (s *stamps) add(key string, value pcommon.Value, of scope) {
-	slot := s.keys.add(key)
+// add stamps a value, unless its key is stamped already.
+func (s *stamps) add(a resource.Attribute, value pcommon.Value, of scope) {
+	slot := s.keys.add(a.Key)
 	if !s.isStamped(slot) {
-		s.list = append(s.list, stamp{slot, key, value, of})
+		s.list = append(s.list, stamp{slot, a.Key, value, of})
+		s.known = append(s.known, a)
 	}
 }
 
@@ -194,15 +203,13 @@ func (s *stamps) isStamped(slot int) bool {
 
 // log writes the start line: each value and where it comes from, without secrets.
 func (s *stamps) log(logger *zap.Logger) {
-	shown := pcommon.NewMap()
-	for _, a := range s.known {
-		shown.PutStr(a.Key, a.Text())
-	}
-	redact.Tokens.Map(shown, redact.Tokens.NewCounts())
+	counts := redact.Tokens.NewCounts()
 	lines := make([]string, 0, len(s.known))
 	for _, a := range s.known {
-		v, _ := shown.Get(a.Key)
-		lines = append(lines, a.Key+"="+v.Str()+" ("+a.Source+")")
+		shown := pcommon.NewMap()
+		shown.PutStr(a.Key, a.Text())
+		redact.Tokens.Map(shown, counts)
+		lines = append(lines, a.Key+"="+text(shown, a.Key)+" ("+a.Source+")")
 	}
 	fields := []zap.Field{zap.Strings("values", lines)}
 	if len(s.refused) > 0 {
