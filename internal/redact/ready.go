@@ -41,10 +41,14 @@ var readyPatterns = map[string]readyPattern{
 		{`\bsk-[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}\b`, []string{"t3blbkfj"}},
 		{`\bsk-[A-Za-z0-9]{48}\b`, []string{"sk-"}},
 	}},
-	"aws": {expressions: []expression{
-		{`\b(?:AKIA|ASIA)[A-Z2-7]{16}\b`, []string{"akia", "asia"}},
-		{`(?i)secret_?access_?key["']?\s*[:=]\s*["']?(?P<secret>[A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+]|$)`, []string{"secret"}},
-	}},
+	"aws": {
+		// A secret key is 40 characters of base64, as much else is: it is one only under such a key, or after such a word.
+		keys: []string{"AWS_SECRET_ACCESS_KEY", "aws_secret_access_key", "aws-secret-access-key", "aws.secret_access_key", "SecretAccessKey", "secretAccessKey"},
+		expressions: []expression{
+			{`\b(?:AKIA|ASIA)[A-Z2-7]{16}\b`, []string{"akia", "asia"}},
+			{`(?i)secret[_.\- ]?access[_.\- ]?key["']?\s*[:=]\s*["']?(?P<secret>[A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+]|$)`, []string{"secret"}},
+		},
+	},
 	"github": {expressions: []expression{
 		{`\bgh[pousr]_[A-Za-z0-9]{36,251}\b`, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}},
 		{`\bgithub_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}\b`, []string{"github_pat_"}},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
 func redactor(t testing.TB, patterns ...string) *Redactor {
@@ -43,6 +44,8 @@ func TestReadyPatternsFind(t *testing.T) {
 		{"openai", "old key", "sk-" + alnum[:20] + "T3BlbkFJ" + alnum[20:40], redact},
 		{"aws", "access key id", "AKIAIOSFODNN7EXAMPLE in us-east-1", redact + " in us-east-1"},
 		{"aws", "secret key", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "aws_secret_access_key = " + redact},
+		{"aws", "secret key with dashes", "aws-secret-access-key=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY region", "aws-secret-access-key=" + redact + " region"},
+		{"aws", "secret key in JSON", `{"SecretAccessKey": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}`, `{"SecretAccessKey": "` + redact + `"}`},
 		{"github", "personal token", "https://x:ghp_" + alnum[:36] + "@github.com/a/b", "https://x:" + redact + "@github.com/a/b"},
 		{"github", "fine-grained token", "github_pat_" + alnum[:22] + "_" + alnum[:59], redact},
 		{"email", "address", "mail alice.b@lab.example.com.", "mail " + redact + "."},
@@ -72,6 +75,9 @@ func TestReadyPatternsLeaveAlone(t *testing.T) {
 		{"aws", "a region", "ASIA-PACIFIC-SOUTHEAST-1"},
 		{"aws", "a longer word", "XAKIAIOSFODNN7EXAMPLE AKIAIOSFODNN7EXAMPLEX"},
 		{"aws", "a secret's name", "secret_access_key_rotation=weekly"},
+		{"aws", "a secret's name with dashes", "aws-secret-access-key-rotation=weekly"},
+		{"aws", "a longer text behind the name", "aws-secret-access-key=" + alnum[:41]},
+		{"aws", "a commit", "commit=" + hex40},
 		{"github", "a variable", "ghp_token_of_the_user_that_runs_the_job"},
 		{"email", "a host", "alice@gpu-07"},
 		{"email", "a version", "model@v1.2"},
@@ -84,6 +90,27 @@ func TestReadyPatternsLeaveAlone(t *testing.T) {
 			require.False(t, found)
 			require.Equal(t, tt.text, got)
 			require.Equal(t, r.NewCounts(), counts)
+		})
+	}
+}
+
+// Under keys that name a secret a bare value is one; under their neighbours it is not.
+func TestReadyKeys(t *testing.T) {
+	tests := []struct {
+		pattern, key string
+		want         bool
+	}{
+		{"aws", "AWS_SECRET_ACCESS_KEY", true}, {"aws", "aws_secret_access_key", true}, {"aws", "aws-secret-access-key", true}, {"aws", "SecretAccessKey", true},
+		{"aws", "AWS_SECRET_ACCESS_KEY_ROTATION", false}, {"aws", "git.commit", false}, {"aws", "WANDB_API_KEY", false},
+		{"wandb", "WANDB_API_KEY", true}, {"wandb", "git.commit", false}, {"wandb", "AWS_SECRET_ACCESS_KEY", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.pattern+" "+tt.key, func(t *testing.T) {
+			r, m := redactor(t, tt.pattern), pcommon.NewMap()
+			m.PutStr(tt.key, hex40)
+			r.Map(m, r.NewCounts())
+			v, _ := m.Get(tt.key)
+			require.Equal(t, tt.want, v.Str() == redact)
 		})
 	}
 }

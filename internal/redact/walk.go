@@ -13,15 +13,33 @@ import (
 // maxDepth is how deep a walk goes. What lies deeper cannot be looked at and is redacted as a whole.
 const maxDepth = 64
 
-// Spans redacts a resource, its scopes and its spans: attributes at any depth, names, status messages, events and links.
+// Patterns look at every text but attribute keys, units and schema URLs; keys, at attributes and bodies.
+
+// Spans redacts a resource, its scopes and its spans: attributes at any depth, names, status messages, trace states, events and links.
 func (r *Redactor) Spans(rs ptrace.ResourceSpans, counts Counts) {
 	r.Map(rs.Resource().Attributes(), counts)
 	for i := range rs.ScopeSpans().Len() {
 		ss := rs.ScopeSpans().At(i)
-		r.Map(ss.Scope().Attributes(), counts)
+		r.scope(ss.Scope(), counts)
 		for j := range ss.Spans().Len() {
 			r.span(ss.Spans().At(j), counts)
 		}
+	}
+}
+
+func (r *Redactor) scope(scope pcommon.InstrumentationScope, counts Counts) {
+	if name, ok := r.Text(scope.Name(), counts); ok {
+		scope.SetName(name)
+	}
+	if version, ok := r.Text(scope.Version(), counts); ok {
+		scope.SetVersion(version)
+	}
+	r.Map(scope.Attributes(), counts)
+}
+
+func (r *Redactor) traceState(state pcommon.TraceState, counts Counts) {
+	if text, ok := r.Text(state.AsRaw(), counts); ok {
+		state.FromRaw(text)
 	}
 }
 
@@ -32,6 +50,7 @@ func (r *Redactor) span(span ptrace.Span, counts Counts) {
 	if message, ok := r.Text(span.Status().Message(), counts); ok {
 		span.Status().SetMessage(message)
 	}
+	r.traceState(span.TraceState(), counts)
 	r.Map(span.Attributes(), counts)
 	for i := range span.Events().Len() {
 		event := span.Events().At(i)
@@ -41,18 +60,25 @@ func (r *Redactor) span(span ptrace.Span, counts Counts) {
 		r.Map(event.Attributes(), counts)
 	}
 	for i := range span.Links().Len() {
+		r.traceState(span.Links().At(i).TraceState(), counts)
 		r.Map(span.Links().At(i).Attributes(), counts)
 	}
 }
 
-// Metrics redacts a resource, its scopes and its data points with their exemplars.
+// Metrics redacts a resource, its scopes, the names and descriptions of its metrics, and its data points with their exemplars.
 func (r *Redactor) Metrics(rm pmetric.ResourceMetrics, counts Counts) {
 	r.Map(rm.Resource().Attributes(), counts)
 	for i := range rm.ScopeMetrics().Len() {
 		sm := rm.ScopeMetrics().At(i)
-		r.Map(sm.Scope().Attributes(), counts)
+		r.scope(sm.Scope(), counts)
 		for j := range sm.Metrics().Len() {
 			m := sm.Metrics().At(j)
+			if name, ok := r.Text(m.Name(), counts); ok {
+				m.SetName(name)
+			}
+			if description, ok := r.Text(m.Description(), counts); ok {
+				m.SetDescription(description)
+			}
 			r.Map(m.Metadata(), counts)
 			switch m.Type() {
 			case pmetric.MetricTypeGauge:
@@ -91,14 +117,20 @@ func points[P point, S interface {
 	}
 }
 
-// Logs redacts a resource, its scopes and its records with their bodies.
+// Logs redacts a resource, its scopes and its records with their bodies, event names and severities.
 func (r *Redactor) Logs(rl plog.ResourceLogs, counts Counts) {
 	r.Map(rl.Resource().Attributes(), counts)
 	for i := range rl.ScopeLogs().Len() {
 		sl := rl.ScopeLogs().At(i)
-		r.Map(sl.Scope().Attributes(), counts)
+		r.scope(sl.Scope(), counts)
 		for j := range sl.LogRecords().Len() {
 			record := sl.LogRecords().At(j)
+			if name, ok := r.Text(record.EventName(), counts); ok {
+				record.SetEventName(name)
+			}
+			if severity, ok := r.Text(record.SeverityText(), counts); ok {
+				record.SetSeverityText(severity)
+			}
 			r.Map(record.Attributes(), counts)
 			r.value(record.Body(), false, 0, counts)
 		}

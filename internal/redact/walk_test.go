@@ -50,6 +50,10 @@ func TestEveryPlaceOfASpan(t *testing.T) {
 	span.SetName("get " + hf)
 	span.Status().SetMessage("no " + hf)
 	event.SetName(hf)
+	ss.Scope().SetName("scope " + hf)
+	ss.Scope().SetVersion(hf)
+	span.TraceState().FromRaw("a=" + hf + ",b=1")
+	link.TraceState().FromRaw("a=" + hf)
 
 	r := redactor(t, "huggingface")
 	counts := r.NewCounts()
@@ -60,7 +64,11 @@ func TestEveryPlaceOfASpan(t *testing.T) {
 	require.Equal(t, "get "+Redacted, span.Name())
 	require.Equal(t, "no "+Redacted, span.Status().Message())
 	require.Equal(t, Redacted, event.Name())
-	requireCounts(t, 5, 3, counts)
+	require.Equal(t, "scope "+Redacted, ss.Scope().Name())
+	require.Equal(t, Redacted, ss.Scope().Version())
+	require.Equal(t, "a="+Redacted+",b=1", span.TraceState().AsRaw())
+	require.Equal(t, "a="+Redacted, link.TraceState().AsRaw())
+	requireCounts(t, 5, 7, counts)
 
 	again := r.NewCounts()
 	r.Spans(rs, again)
@@ -71,7 +79,10 @@ func TestEveryPlaceOfAMetric(t *testing.T) {
 	rm := pmetric.NewResourceMetrics()
 	sm := rm.ScopeMetrics().AppendEmpty()
 	places := map[string]pcommon.Map{"resource": rm.Resource().Attributes(), "scope": sm.Scope().Attributes()}
+	sm.Scope().SetName(hf)
 	m := sm.Metrics().AppendEmpty()
+	m.SetName("m." + hf)
+	m.SetDescription("of " + hf)
 	places["metadata"] = m.Metadata()
 	gauge := m.SetEmptyGauge().DataPoints().AppendEmpty()
 	places["gauge"], places["exemplar"] = gauge.Attributes(), gauge.Exemplars().AppendEmpty().FilteredAttributes()
@@ -89,7 +100,8 @@ func TestEveryPlaceOfAMetric(t *testing.T) {
 	for place, m := range places {
 		require.Equal(t, clean, m.AsRaw(), place)
 	}
-	requireCounts(t, int64(len(places)), 0, counts)
+	require.Equal(t, []string{Redacted, "m." + Redacted, "of " + Redacted}, []string{sm.Scope().Name(), m.Name(), m.Description()})
+	requireCounts(t, int64(len(places)), 3, counts)
 }
 
 func TestEveryPlaceOfALogRecord(t *testing.T) {
@@ -103,6 +115,9 @@ func TestEveryPlaceOfALogRecord(t *testing.T) {
 		dirty(m)
 	}
 	textBody.Body().SetStr("log " + hf)
+	textBody.SetEventName("on " + hf)
+	textBody.SetSeverityText(hf)
+	sl.Scope().SetName(hf)
 	r := redactor(t, "huggingface")
 	counts := r.NewCounts()
 	r.Logs(rl, counts)
@@ -110,7 +125,8 @@ func TestEveryPlaceOfALogRecord(t *testing.T) {
 		require.Equal(t, clean, m.AsRaw(), place)
 	}
 	require.Equal(t, "log "+Redacted, textBody.Body().Str())
-	requireCounts(t, 4, 1, counts)
+	require.Equal(t, []string{"on " + Redacted, Redacted, Redacted}, []string{textBody.EventName(), textBody.SeverityText(), sl.Scope().Name()})
+	requireCounts(t, 4, 4, counts)
 }
 
 // What lies too deep to be looked at does not go on; what is at the limit does.
