@@ -181,6 +181,11 @@ func TestTraces(t *testing.T) {
 			kept:    []metricdata.DataPoint[int64]{point(2, "all_ranks", "rank"), point(1, "all_ranks", "error")},
 			dropped: []metricdata.DataPoint[int64]{point(1, "all_ranks", "span_group")},
 		},
+		{
+			name: "HTTP spans of a service that is no Gym's", yaml: "{strategy: all_ranks, span_groups: per_step}",
+			in: world(1, "POST /v1/chat/completions", "gym.startup"), want: []string{"0:POST /v1/chat/completions"},
+			kept: []metricdata.DataPoint[int64]{point(1, "all_ranks", "rank")}, dropped: []metricdata.DataPoint[int64]{point(1, "all_ranks", "span_group")},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -195,6 +200,14 @@ func TestTraces(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestHTTPSpansOfAGymAreItsGroups(t *testing.T) {
+	td := world(1, "POST /run", "gym.rollout", "HTTP POST")
+	td.ResourceSpans().At(0).Resource().Attributes().PutStr("service.name", "nemo-gym/simple_agent")
+	r := newRig(t, "{span_groups: 'rollout,http_client'}")
+	require.NoError(t, r.traces.ConsumeTraces(t.Context(), td))
+	require.Equal(t, []string{"0:gym.rollout", "0:HTTP POST"}, r.names())
 }
 
 // A scope without a span that goes on is left out; resource, scope and schema of the others stay.

@@ -52,6 +52,14 @@ var projects = map[string]project{
 			"per_rollout": "server http_client rollout verify agent model_call",
 		},
 	},
+	// NeMo Gym before that, when its groups stood in NeMo Lens. No names are known of aggregate_metrics.
+	"gym": {
+		groups: "job checkpoint evaluate model_init load_checkpoint step forward_backward optimizer server rollout_collection verify aggregate_metrics",
+		presets: map[string]string{
+			"default":  "job checkpoint evaluate server",
+			"per_step": "job checkpoint evaluate server rollout_collection verify aggregate_metrics",
+		},
+	},
 	"nvrx": {
 		groups: "nvrx.job nvrx.ft nvrx.ckpt nvrx.ckpt.phases",
 		presets: map[string]string{
@@ -64,10 +72,13 @@ var projects = map[string]project{
 
 const presetAll = "all"
 
-// spanNames says which groups a span belongs to by its name, as project:group. Names without a star come first, then the
-// first line that matches. A preset is about the first group of a line, the one that the sender of that name knows; a
-// group in the list is about all of them, so that it holds for a fleet that sends both generations of names.
-var spanNames = []struct{ globs, groups string }{
+// spanName has globs of names, joined with |, and the groups that they belong to, as project:group.
+type spanName struct{ globs, groups string }
+
+// spanNames says which groups a span belongs to by its name. Names without a star come first, then the first line that
+// matches. A preset is about the first group of a line whose project has that preset, the one that the sender of that
+// name knows; a group in the list is about all of them, so that it holds for a fleet that sends both generations of names.
+var spanNames = []spanName{
 	{"pre_startup|megatron.startup", "lens:job megatron:megatron.job"},
 	{"megatron.startup.model_init", "lens:model_init megatron:megatron.job"},
 	{"megatron.startup.dataloader", "lens:data_loading megatron:megatron.job"},
@@ -122,15 +133,13 @@ var spanNames = []struct{ globs, groups string }{
 	{"rl.*.evaluate", "nemo_rl:evaluate"},
 	{"rl.*.generate_and_push", "nemo_rl:per_prompt"},
 
-	{"gym.job", "nemo_gym:job"},
-	{"gym.rollout", "nemo_gym:rollout"},
-	{"gym.verify", "nemo_gym:verify"},
+	{"gym.job", "nemo_gym:job gym:job"},
+	{"gym.rollout", "nemo_gym:rollout gym:rollout_collection"},
+	{"gym.verify", "nemo_gym:verify gym:verify"},
 	{"gym.agent.*", "nemo_gym:agent"},
 	{"gym.model.*", "nemo_gym:model_call"},
 	{"gym.sandbox.*", "nemo_gym:sandbox"},
 	{"gym.startup|gym.startup.*|gym.server.startup|gym.server.startup.*", "nemo_gym:startup"},
-	{"HTTP POST|HTTP GET", "nemo_gym:http_client"},
-	{"POST /*|GET /*", "nemo_gym:server"},
 
 	{"nv.nvrx.ftl.python.*", "nvrx:nvrx.job"},
 	{"nv.nvrx.ftl.*|nvrx.restart.*", "nvrx:nvrx.ft"},
@@ -138,10 +147,22 @@ var spanNames = []struct{ globs, groups string }{
 	{"nv.nvrx.ckpt.save.*|nv.nvrx.checkpoint.save.*|nvrx.checkpoint.save.*", "nvrx:nvrx.ckpt.phases"},
 }
 
+// gymNames are names that anything with HTTP sends, vLLM too. They are known for services of NeMo Gym alone.
+var gymNames = []spanName{
+	{"HTTP POST|HTTP GET", "nemo_gym:http_client"},
+	{"POST /*|GET /*", "nemo_gym:server gym:server"},
+}
+
+// gymService begins the service.name of every process of NeMo Gym: nemo-gym/<server>.
+const gymService = "nemo-gym"
+
 // spanGroups knows for a span's name whether it goes on.
-type spanGroups struct {
-	names map[string]bool // of the lines without a star
-	globs []spanGlob      // of the others, in order
+type spanGroups struct{ anywhere, gym nameTable }
+
+// nameTable says of the names of some lines whether they go on.
+type nameTable struct {
+	names map[string]bool // of the globs without a star
+	globs []spanGlob      // the others, in order
 }
 
 type spanGlob struct {
@@ -154,55 +175,73 @@ func newSpanGroups(list string) (*spanGroups, error) {
 	if strings.TrimSpace(list) == "" {
 		return nil, nil
 	}
-	byPreset, byGroup := map[string]bool{}, map[string]bool{} // project:group
+	known := groupNames()
+	var entries []string
 	for entry := range strings.SplitSeq(list, ",") {
 		entry = strings.ToLower(strings.TrimSpace(entry))
-		found := false
-		for name, p := range projects {
-			groups := strings.Fields(p.groups)
-			ofPreset := strings.Fields(p.presets[entry])
-			if entry == presetAll {
-				ofPreset = groups
-			}
-			for _, group := range ofPreset {
-				byPreset[name+":"+group] = true
-				found = true
-			}
-			if slices.Contains(groups, entry) {
-				byGroup[name+":"+entry] = true
-				found = true
-			}
+		if !slices.Contains(known, entry) {
+			return nil, fmt.Errorf("span_groups: %q of %q is no span group or preset, must be one of %s", entry, list, strings.Join(known, ", "))
 		}
-		if !found {
-			return nil, fmt.Errorf("span_groups: %q of %q is no span group or preset, must be one of %s", entry, list, strings.Join(groupNames(), ", "))
-		}
+		entries = append(entries, entry)
 	}
-	g := &spanGroups{names: map[string]bool{}}
-	for _, line := range spanNames {
-		groups := strings.Fields(line.groups)
-		in := byPreset[groups[0]] || slices.ContainsFunc(groups, func(group string) bool { return byGroup[group] })
+	return &spanGroups{anywhere: newNameTable(spanNames, entries), gym: newNameTable(gymNames, entries)}, nil
+}
+
+func newNameTable(lines []spanName, entries []string) nameTable {
+	t := nameTable{names: map[string]bool{}}
+	for _, line := range lines {
+		in := slices.ContainsFunc(entries, line.isIn)
 		for glob := range strings.SplitSeq(line.globs, "|") {
 			if strings.Contains(glob, "*") {
-				g.globs = append(g.globs, spanGlob{glob, in})
+				t.globs = append(t.globs, spanGlob{glob, in})
 			} else {
-				g.names[glob] = in
+				t.names[glob] = in
 			}
 		}
 	}
-	return g, nil
+	return t
+}
+
+// isIn reports whether a group or preset has these names.
+func (n spanName) isIn(entry string) bool {
+	if entry == presetAll {
+		return true
+	}
+	asked := false // a project that has the preset
+	for of := range strings.FieldsSeq(n.groups) {
+		name, group, _ := strings.Cut(of, ":")
+		if group == entry {
+			return true
+		}
+		if preset, ok := projects[name].presets[entry]; ok && !asked {
+			asked = true
+			if slices.Contains(strings.Fields(preset), group) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // has reports whether a span of that name goes on; unknown is true for a name of no group, which does.
-func (g *spanGroups) has(name string) (in, unknown bool) {
-	if in, ok := g.names[name]; ok {
-		return in, false
+func (g *spanGroups) has(service, name string) (in, unknown bool) {
+	in, ok := g.anywhere.find(name)
+	if !ok && strings.HasPrefix(service, gymService) {
+		in, ok = g.gym.find(name)
 	}
-	for _, line := range g.globs {
+	return in || !ok, !ok
+}
+
+func (t *nameTable) find(name string) (in, ok bool) {
+	if in, ok := t.names[name]; ok {
+		return in, true
+	}
+	for _, line := range t.globs {
 		if ranks.Matches(line.glob, name) {
-			return line.in, false
+			return line.in, true
 		}
 	}
-	return true, true
+	return false, false
 }
 
 // groupNames lists all groups and presets, sorted.

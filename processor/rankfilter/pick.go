@@ -7,15 +7,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/lenscol/lenscol/internal/identity"
 	"github.com/lenscol/lenscol/internal/ranks"
 )
 
 // fate is what becomes of one span, and why: the resource's decision, then the span's group, then what passes always.
-func (f *filter) fate(s ptrace.Span, d ranks.Decision) (keep, unknown bool, reason ranks.Reason) {
+func (f *filter) fate(service string, s ptrace.Span, d ranks.Decision) (keep, unknown bool, reason ranks.Reason) {
 	keep, reason = d.Keep, d.Reason
 	if keep && f.groups != nil {
 		var in bool
-		if in, unknown = f.groups.has(s.Name()); !in {
+		if in, unknown = f.groups.has(service, s.Name()); !in {
 			keep, reason = false, ranks.BySpanGroup
 		}
 	}
@@ -27,11 +28,20 @@ func (f *filter) fate(s ptrace.Span, d ranks.Decision) (keep, unknown bool, reas
 	return keep, unknown, reason
 }
 
+// service is what span groups ask for of a resource.
+func (f *filter) service(rs ptrace.ResourceSpans) string {
+	if f.groups == nil {
+		return ""
+	}
+	return identity.Service(rs.Resource().Attributes())
+}
+
 // countSpans tallies the spans of a resource one by one; kept of n go on.
 func (f *filter) countSpans(rs ptrace.ResourceSpans, d ranks.Decision, o *outcome) (kept, n int) {
+	service := f.service(rs)
 	for _, ss := range rs.ScopeSpans().All() {
 		for _, s := range ss.Spans().All() {
-			keep, unknownName, reason := f.fate(s, d)
+			keep, unknownName, reason := f.fate(service, s, d)
 			if unknownName {
 				o.unknownNames++
 			}
@@ -51,11 +61,12 @@ func (f *filter) countSpans(rs ptrace.ResourceSpans, d ranks.Decision, o *outcom
 func (f *filter) someSpans(from, to ptrace.ResourceSpans, d ranks.Decision) {
 	from.Resource().CopyTo(to.Resource())
 	to.SetSchemaUrl(from.SchemaUrl())
+	service := f.service(from)
 	for _, ss := range from.ScopeSpans().All() {
 		var spans ptrace.SpanSlice
 		opened := false
 		for _, s := range ss.Spans().All() {
-			if keep, _, _ := f.fate(s, d); !keep {
+			if keep, _, _ := f.fate(service, s, d); !keep {
 				continue
 			}
 			if !opened {
