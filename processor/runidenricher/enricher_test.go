@@ -352,6 +352,12 @@ func TestTelemetryOfAnotherJobIsLoggedOnce(t *testing.T) {
 	lines := r.log.FilterLevelExact(zap.WarnLevel).All()
 	require.Len(t, lines, 1)
 	require.Equal(t, map[string]any{"slurm.job.id": "999", "own": "12345"}, lines[0].ContextMap())
+
+	r = newRig(t, "", system(t, "node-a", slurm))
+	r.resource(t, attrs{"slurm.job.id": "9" + strings.Repeat("é", 1<<20)})
+	lines = r.log.FilterLevelExact(zap.WarnLevel).All()
+	require.Len(t, lines, 1)
+	require.Equal(t, "9"+strings.Repeat("é", 127)+"…", lines[0].ContextMap()["slurm.job.id"], "of a long one, 256 bytes")
 }
 
 func TestStartLine(t *testing.T) {

@@ -5,6 +5,7 @@ package runidenricher // import "github.com/lenscol/lenscol/processor/runidenric
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,12 +73,21 @@ func (e *enricher) report(ctx context.Context, t *tally) {
 	}
 	if t.otherJob != "" && e.otherJob.allows(time.Now()) {
 		e.logger.Warn("telemetry of a job that is not this collector's: run and job are not stamped; where it takes many jobs, set mode to node or gateway",
-			zap.String(semconv.SlurmJobID, t.otherJob), zap.String("own", e.jobs[0]))
+			zap.String(semconv.SlurmJobID, cut(t.otherJob)), zap.String("own", e.jobs[0]))
 	}
 	redacted := t.redacted
 	clear(redacted)
 	*t = tally{redacted: redacted}
 	e.tallies.Put(t)
+}
+
+// cut is what a log shows of a sender's text.
+func cut(text string) string {
+	const maxShown = 256
+	if len(text) <= maxShown {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxShown], "") + "…"
 }
 
 // limiter lets one of a kind through in a minute.

@@ -107,7 +107,10 @@ func IsGenerated(id string) bool {
 }
 
 // IDs are nv.dl.job.uuid and nv.dl.run.uuid, as NeMo Lens after 0.2 computes them: one id a job and one an attempt, the same
-// on every rank without a word between them. Outside of SLURM there is no job id, and the run's needs a run id, else TORCHELASTIC_RUN_ID.
+// on every rank without a word between them. Outside of SLURM the run's needs a run id, else TORCHELASTIC_RUN_ID. Two things differ:
+//
+//   - Outside of SLURM there is no job uuid. Lens gives all that has no job the one of the job "nojob", which tells nothing apart.
+//   - All parts of a heterogeneous job have the ids of its first part. Lens takes SLURM_JOB_ID, another one in each part.
 func (d *Detector) IDs(runID string) []Attribute {
 	te, _, isElastic := d.env("TORCHELASTIC_RESTART_COUNT")
 	job, _, isJob := d.slurmJob()

@@ -39,7 +39,8 @@ func newDoctorCommand(system resource.System) *cobra.Command {
 		Short: "Prints whose telemetry this machine and job produce",
 		Long: `Prints the identity of this machine and job, one line a fact with where it comes from: the run and its ids, the SLURM job,
 the pod, the host and its GPUs, the rank, the W&B target. It is what run_id_enricher stamps in a sidecar with its default
-sources. It reads the environment and small files, and runs no program. Without a run id it exits with 1.`,
+sources, but for rank, world size, local rank and container name: those are this process's own, and never stamped onto
+another's telemetry. It reads the environment and small files, and runs no program. Without a run id it exits with 1.`,
 		Example: `  lenscol doctor
   srun --ntasks-per-node=1 lenscol doctor --json`,
 		Args: noArguments,
