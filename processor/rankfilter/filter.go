@@ -134,8 +134,8 @@ type batch interface {
 	MarkReadOnly()
 }
 
-// sift hands on the batch itself where all of it goes on, and else a new one that shares what does, or has copies of it. A resource of which
-// some goes on is added by pick.
+// sift hands on the batch itself where all of it goes on, and else a new one that shares what does, or has copies of it.
+// A resource of which some goes on is added by pick.
 func sift[B batch, S slice[E], E interface{ CopyTo(E) }](
 	shares bool, in B, newBatch func() B, list func(B) S,
 	judge func(E) (share, ranks.Decision), pick func(from, to E, d ranks.Decision),
