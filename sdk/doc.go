@@ -10,7 +10,7 @@
 //	var step = lens.Group("step")
 //
 //	func train(ctx context.Context) {
-//		ctx, span := step.Start(ctx, "train.step", attribute.Int("step", 7))
+//		ctx, span := step.Start(ctx, "train.step", lens.Int("step", 7))
 //		defer span.End()
 //		…
 //	}

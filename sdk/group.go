@@ -12,11 +12,12 @@ import (
 	"sync/atomic"
 )
 
-// SpanGroup is a switch that spans stand behind: one bit, read without a lock. [Group] makes it; the zero value is off for
-// ever. It is a value, to be kept in a package variable and copied freely.
-type SpanGroup struct {
-	word *atomic.Uint64
-	bit  uint64
+// SpanGroup is a switch that spans stand behind, read without a lock. [Group] makes it; the zero value is off for ever. It is
+// a value, to be kept in a package variable and copied freely.
+type SpanGroup struct{ state *groupState }
+
+type groupState struct {
+	on   atomic.Bool
 	name string
 }
 
@@ -26,10 +27,15 @@ type SpanGroup struct {
 func Group(name string) SpanGroup { return switches.group(normal(name)) }
 
 // Enabled reports whether spans of g are wanted: one atomic load and a bit test.
-func (g SpanGroup) Enabled() bool { return g.word != nil && g.word.Load()&g.bit != 0 }
+func (g SpanGroup) Enabled() bool { return g.state != nil && g.state.on.Load() }
 
 // Name is the group's name, in lower case.
-func (g SpanGroup) Name() string { return g.name }
+func (g SpanGroup) Name() string {
+	if g.state == nil {
+		return ""
+	}
+	return g.state.name
+}
 
 // SetGroups switches the groups that spec names on and all others off, at any time and from any goroutine. spec is a list
 // of groups and presets with commas between, in any case, as NEMO_LENS_SPAN_GROUPS has it; an empty one switches all off.
@@ -60,7 +66,6 @@ func init() { defaultRegistry.changed = switches.resolveAgain }
 type switchboard struct {
 	mu      sync.Mutex
 	groups  map[string]SpanGroup
-	last    *atomic.Uint64 // the word that is being filled
 	spec    string
 	enabled map[string]struct{}
 }
@@ -71,11 +76,7 @@ func (s *switchboard) group(name string) SpanGroup {
 	if g, ok := s.groups[name]; ok {
 		return g
 	}
-	n := len(s.groups) % 64
-	if n == 0 {
-		s.last = new(atomic.Uint64)
-	}
-	g := SpanGroup{word: s.last, bit: 1 << n, name: name}
+	g := SpanGroup{&groupState{name: name}}
 	s.groups[name] = g
 	s.turn(g)
 	return g
@@ -108,11 +109,8 @@ func (s *switchboard) apply() (pending []string) {
 }
 
 func (s *switchboard) turn(g SpanGroup) {
-	if _, on := s.enabled[g.name]; on {
-		g.word.Or(g.bit)
-	} else {
-		g.word.And(^g.bit)
-	}
+	_, on := s.enabled[g.state.name]
+	g.state.on.Store(on)
 }
 
 func normal(name string) string { return strings.ToLower(strings.TrimSpace(name)) }

@@ -45,6 +45,7 @@ func TestImportsTheAPIOnly(t *testing.T) {
 func TestGroupIsOffBeforeSetGroups(t *testing.T) {
 	require.False(t, Group("step").Enabled())
 	require.False(t, SpanGroup{}.Enabled())
+	require.Empty(t, SpanGroup{}.Name())
 }
 
 func TestSetGroupsSwitchesWhileRunning(t *testing.T) {
@@ -85,7 +86,7 @@ func TestPendingGroupsAreAWarningAndTurnOnWhenRegistered(t *testing.T) {
 	require.True(t, Group("job").Enabled(), "the base groups are back")
 }
 
-func TestMoreGroupsThanAWordHasBits(t *testing.T) {
+func TestManyGroups(t *testing.T) {
 	restoreGroups(t)
 	many := GroupSet{Namespace: "many", Presets: map[string][]string{}}
 	for i := range 200 {
