@@ -166,7 +166,10 @@ func text(attrs pcommon.Map, key string) string {
 // number is a whole number, or decimal text as one; else 0.
 func number(v pcommon.Value) int64 {
 	if v.Type() == pcommon.ValueTypeStr {
-		n, _ := strconv.ParseInt(v.Str(), 10, 64)
+		n, err := strconv.ParseInt(v.Str(), 10, 64)
+		if err != nil {
+			return 0
+		}
 		return n
 	}
 	return v.Int()
