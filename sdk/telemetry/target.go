@@ -1,0 +1,139 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry // import "github.com/lenscol/lenscol/sdk/telemetry"
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Target is where a signal goes by OTLP. Its variables and their rules are OpenTelemetry's (OTLP exporter configuration): the
+// signal's own, as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, else those for all, as OTEL_EXPORTER_OTLP_ENDPOINT.
+type Target struct {
+	Protocol string // grpc
+	// Endpoint is the whole URL that requests go to. For HTTP, that of a signal's own variable is used as it is, and to the
+	// one for all /v1/traces, /v1/metrics or /v1/logs is added. gRPC takes host:port too.
+	Endpoint string
+	Headers  map[string]Secret // those of a signal's own variable replace the ones for all
+}
+
+// Protocols.
+const (
+	ProtocolGRPC = "grpc"
+	ProtocolHTTP = "http/protobuf"
+	ProtocolJSON = "http/json"
+)
+
+// Secret is text that is never printed.
+type Secret string
+
+// String stands for the secret.
+func (Secret) String() string { return "[REDACTED]" }
+
+// GoString stands for the secret.
+func (Secret) GoString() string { return "[REDACTED]" }
+
+// MarshalText stands for the secret.
+func (Secret) MarshalText() ([]byte, error) { return []byte("[REDACTED]"), nil }
+
+// signals are the three, in the order of their variables.
+var signals = []struct {
+	name, path string
+	of         func(*Config) *Target
+}{
+	{"traces", "v1/traces", func(c *Config) *Target { return &c.Traces }},
+	{"metrics", "v1/metrics", func(c *Config) *Target { return &c.Metrics }},
+	{"logs", "v1/logs", func(c *Config) *Target { return &c.Logs }},
+}
+
+func validProtocol(protocol string) error {
+	switch protocol {
+	case ProtocolGRPC, ProtocolHTTP, ProtocolJSON:
+		return nil
+	}
+	return fmt.Errorf("unknown protocol %q, must be grpc, http/protobuf or http/json", protocol)
+}
+
+// The texts of these errors leave the endpoint out: it may hold credentials.
+var (
+	errEndpoint     = errors.New("it is no endpoint, must be a URL that begins with http:// or https://")
+	errGRPCEndpoint = errors.New("it is no endpoint, must be host:port or a URL that begins with http:// or https://")
+)
+
+func (t Target) validEndpoint() error {
+	if t.Protocol == ProtocolGRPC && !strings.Contains(t.Endpoint, "://") {
+		if host, port, err := net.SplitHostPort(t.Endpoint); err != nil || host == "" || port == "" || strings.Contains(host, "@") {
+			return errGRPCEndpoint
+		}
+		return nil
+	}
+	if _, err := parseEndpoint(t.Endpoint); err != nil {
+		return err
+	}
+	return nil
+}
+
+func parseEndpoint(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, errEndpoint
+	}
+	return u, nil
+}
+
+// endpoint is the whole URL of a signal over HTTP. add is the path that comes after that of text, empty where text is the
+// signal's own. Text that is no URL is returned as it is, for the check to refuse.
+func endpoint(text, add string) string {
+	u, err := parseEndpoint(text)
+	if err != nil {
+		return text
+	}
+	if add != "" {
+		u = u.JoinPath(add)
+	} else if u.Path == "" {
+		u.Path = "/"
+	}
+	return u.String()
+}
+
+// parseHeaders reads key=value with commas between, the values percent-encoded, as OpenTelemetry has them. Its errors leave the
+// values out.
+func parseHeaders(text string) (map[string]Secret, error) {
+	headers := map[string]Secret{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		key, value, found := strings.Cut(pair, "=")
+		key = strings.TrimSpace(key)
+		if !found || key == "" {
+			return nil, errors.New("must be key=value with commas between, a comma in a value written as %2C")
+		}
+		decoded, err := url.PathUnescape(strings.TrimSpace(value))
+		if err != nil {
+			return nil, fmt.Errorf("the value of %q is not percent-encoded, %% must be written as %%25", key)
+		}
+		headers[key] = Secret(decoded)
+	}
+	return headers, nil
+}
+
+// String is t without secrets.
+func (t Target) String() string {
+	where := "an endpoint that is not valid"
+	if u, err := parseEndpoint(t.Endpoint); err == nil {
+		where = u.Scheme + "://" + u.Host + u.EscapedPath()
+	} else if t.validEndpoint() == nil {
+		where = t.Endpoint
+	}
+	return fmt.Sprintf("%s %s %q", t.Protocol, where, slices.Sorted(maps.Keys(t.Headers)))
+}
+
+// GoString is String.
+func (t Target) GoString() string { return t.String() }
