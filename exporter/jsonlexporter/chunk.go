@@ -7,7 +7,7 @@ import "sync"
 
 // chunk is one request on its way into a file: its lines, ready to be written, and the scopes that they refer to.
 //
-// It belongs to the request until it is committed, then to the file's writer until done is answered.
+// It belongs to the request until it is submitted, then to the file's writer until done is answered.
 type chunk struct {
 	encoder
 	buf   []byte

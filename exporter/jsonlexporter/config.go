@@ -239,6 +239,9 @@ func (cfg *Config) Validate() error {
 	if cfg.Sync == SyncInterval && cfg.SyncInterval <= 0 {
 		add("sync_interval: must be greater than 0, is %s", cfg.SyncInterval)
 	}
+	if cfg.Sync == SyncInterval && cfg.flushInterval() > cfg.SyncInterval {
+		add("flush_interval: %s is above sync_interval %s, so lines would wait longer for the disk than that promises", cfg.flushInterval(), cfg.SyncInterval)
+	}
 	for _, d := range []struct {
 		key   string
 		value time.Duration

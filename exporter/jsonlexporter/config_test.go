@@ -102,6 +102,7 @@ func TestBadConfig(t *testing.T) {
 		{"max_partitions", `max_partitions: must be at least 1, is 0`},
 		{"max_total_bytes", `retention::max_total_bytes: must not be negative, is -1`},
 		{"retention_unit", `retention::max_age: 30 has no unit`},
+		{"flush_beyond_sync", `flush_interval: 5s is above sync_interval 1s`},
 		{"unknown_key", `invalid keys: rotate`},
 	}
 	for _, tt := range tests {

@@ -60,7 +60,7 @@ func (e *jsonlExporter) start(_ context.Context, host component.Host) error {
 		// Opened here, so that a path that cannot be written ends the start, and held until the end.
 		var r rendered
 		p.template.render(&r, e.signal, pcommon.NewMap(), e.now())
-		if e.only, err = p.acquire(string(r.path), true); err != nil {
+		if e.only, err = p.acquire(context.Background(), string(r.path), true); err != nil {
 			return errors.Join(err, p.release(context.Background(), e))
 		}
 	}
@@ -147,12 +147,14 @@ func (e *jsonlExporter) push(ctx context.Context, r request) error {
 	for i := range r.resources {
 		r.add(e.only.layout, c, i)
 	}
-	return e.finish(ctx, e.only.writer, e.begin(ctx, e.only.writer, c))
+	return e.finish(ctx, e.only.writer, e.begin(e.only.writer, c))
 }
 
 // part of a request: what one file takes of it.
 type fileShare struct {
 	path      string
+	missing   int  // values that the resources did not say
+	overflow  bool // the path of what is beyond max_partitions
 	resources []int
 	writer    *pooled
 	chunk     *chunk
@@ -168,7 +170,7 @@ func (e *jsonlExporter) pushPartitioned(ctx context.Context, p *pool, r request)
 		var later, wave []*fileShare
 		for _, s := range shares {
 			var err error
-			switch s.writer, err = p.acquire(s.path, len(wave) == 0); {
+			switch s.writer, err = p.acquire(ctx, s.path, len(wave) == 0); {
 			case errors.Is(err, errBusy):
 				later = append(later, s)
 				continue
@@ -180,12 +182,14 @@ func (e *jsonlExporter) pushPartitioned(ctx context.Context, p *pool, r request)
 			for _, i := range s.resources {
 				r.add(s.writer.layout, c, i)
 			}
-			s.chunk = e.begin(ctx, s.writer.writer, c)
+			s.chunk = e.begin(s.writer.writer, c)
 			wave = append(wave, s)
 		}
 		for _, s := range wave {
 			if err := e.finish(ctx, s.writer.writer, s.chunk); err != nil {
 				failed, errs = append(failed, s.resources...), append(errs, err)
+			} else {
+				e.countRoute(ctx, s)
 			}
 			p.giveBack(s.writer)
 		}
@@ -207,23 +211,31 @@ func (e *jsonlExporter) shares(p *pool, r request) (shares []*fileShare) {
 	byPath := map[string]*fileShare{}
 	var path rendered
 	for i := range r.resources {
-		key := p.route(&path, e.signal, r.attrs(i))
+		key, overflow := p.route(&path, e.signal, r.attrs(i))
 		s := byPath[key]
 		if s == nil {
-			s = &fileShare{path: key}
+			s = &fileShare{path: key, overflow: overflow}
 			byPath[key] = s
 			shares = append(shares, s)
 		}
+		s.missing += path.missing
 		s.resources = append(s.resources, i)
 	}
 	return shares
 }
 
-// begin hands an encoded chunk to its writer. It returns nil where there is nothing to write.
-func (e *jsonlExporter) begin(ctx context.Context, w *writer, c *chunk) *chunk {
-	if c.faults.any() {
-		e.noteFaults(ctx, c)
+// countRoute counts what of a share did not go where its resources say, once it is written.
+func (e *jsonlExporter) countRoute(ctx context.Context, s *fileShare) {
+	if s.missing > 0 {
+		e.telemetry.ExporterJsonlPartitionsMissing.Add(ctx, int64(s.missing))
 	}
+	if s.overflow {
+		e.telemetry.ExporterJsonlPartitionsOverflow.Add(ctx, int64(len(s.resources)))
+	}
+}
+
+// begin hands an encoded chunk to its writer. It returns nil where there is nothing to write.
+func (e *jsonlExporter) begin(w *writer, c *chunk) *chunk {
 	if c.items == 0 {
 		c.release()
 		return nil
@@ -232,30 +244,33 @@ func (e *jsonlExporter) begin(ctx context.Context, w *writer, c *chunk) *chunk {
 	return c
 }
 
-// finish waits for what begin handed over.
+// finish waits for what begin handed over, and counts it once it is written.
 func (e *jsonlExporter) finish(ctx context.Context, w *writer, c *chunk) error {
 	if c == nil {
 		return nil
 	}
-	items := c.items
-	err := w.await(ctx, c)
-	if err == nil {
-		e.telemetry.ExporterJsonlWrittenRecords.Add(ctx, int64(items), e.counted)
+	items, faults := c.items, c.faults // await gives the chunk back.
+	if err := w.await(ctx, c); err != nil {
+		return err
 	}
-	return err
+	e.telemetry.ExporterJsonlWrittenRecords.Add(ctx, int64(items), e.counted)
+	if faults.any() {
+		e.noteFaults(ctx, faults)
+	}
+	return nil
 }
 
 // noteFaults counts what the format cannot hold as it came, and logs the first of a minute.
-func (e *jsonlExporter) noteFaults(ctx context.Context, c *chunk) {
-	e.telemetry.ExporterJsonlTextRepaired.Add(ctx, int64(c.repaired))
-	e.telemetry.ExporterJsonlValuesCut.Add(ctx, int64(c.cut))
+func (e *jsonlExporter) noteFaults(ctx context.Context, f faults) {
+	e.telemetry.ExporterJsonlTextRepaired.Add(ctx, int64(f.repaired))
+	e.telemetry.ExporterJsonlValuesCut.Add(ctx, int64(f.cut))
 	minute := e.now().Unix() / 60
 	if e.faultNoted.Swap(minute) == minute {
 		return
 	}
 	e.logger.Warn("values were not written as they came: text that is not UTF-8 is repaired with U+FFFD, lists and maps deeper than 64 are cut",
-		zap.String("signal", e.signal), zap.Int("repaired", c.repaired), zap.Int("cut", c.cut),
-		zap.String("first_key", shortened(c.faults.key)), zap.String("first_text", shortened(c.faults.text)))
+		zap.String("signal", e.signal), zap.Int("repaired", f.repaired), zap.Int("cut", f.cut),
+		zap.String("first_key", shortened(f.key)), zap.String("first_text", shortened(f.text)))
 }
 
 func shortened(text string) string {

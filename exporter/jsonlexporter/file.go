@@ -34,6 +34,7 @@ type activeFile struct {
 	generation uint64 // another number for every file that was ever opened: which definitions are in it
 	dirty      bool   // a cut that did not succeed yet
 	unsynced   bool   // bytes since the last sync, where syncing goes by interval
+	syncs      int    // how often the file was synced
 
 	freeChecked time.Time
 	freeLeft    int64 // bytes until minFree, as of freeChecked, less what was written since
@@ -119,6 +120,9 @@ func (a *activeFile) openFile() (torn int64, err error) {
 // lastLineEnd finds where the last whole line ends. A file that does not begin as ours do is refused: cutting its
 // "torn line" would destroy what somebody named by mistake.
 func lastLineEnd(f *os.File, size int64) (int64, error) {
+	if zeros(f, 0, size) {
+		return 0, nil // What a power cut leaves of a file that was just begun.
+	}
 	var first [1]byte
 	if _, err := f.ReadAt(first[:], 0); err != nil {
 		return 0, err
@@ -157,7 +161,7 @@ func (a *activeFile) write(lines []byte, now time.Time) error {
 	}
 	_, err := a.f.Write(lines)
 	if err == nil && a.sync == SyncAlways {
-		err = a.f.Sync()
+		err = a.fsync()
 	}
 	if err != nil {
 		if cutErr := a.cut(); cutErr != nil {
@@ -237,24 +241,29 @@ func (a *activeFile) flush() error {
 	if a.f == nil || !a.unsynced {
 		return nil
 	}
-	if err := a.f.Sync(); err != nil {
+	if err := a.fsync(); err != nil {
 		return err
 	}
 	a.unsynced = false
 	return nil
 }
 
+func (a *activeFile) fsync() error {
+	a.syncs++
+	return a.f.Sync()
+}
+
 // rename gives the file its final name, for good: the folder is synced, so that after a power cut there is neither an
 // old nor a missing name. The caller then opens the next file; a record is never split between the two because only
-// whole lines were written.
-func (a *activeFile) rename(to string) error {
+// whole lines were written. Once it has its new name it is rotated, whatever else is reported.
+func (a *activeFile) rename(to string) (renamed bool, err error) {
 	if err := a.flush(); err != nil {
-		return err
+		return false, err
 	}
 	if err := a.root.get().Rename(a.path, to); err != nil {
-		return err
+		return false, err
 	}
-	return errors.Join(a.close(), syncFolder(a.root.get(), filepath.Dir(a.path)))
+	return true, errors.Join(a.close(), syncFolder(a.root.get(), filepath.Dir(a.path)))
 }
 
 // close leaves the file. All that counts was written before; it is synced once more where syncing goes by interval.

@@ -23,6 +23,8 @@ type framing interface {
 	next(f io.ReaderAt, offset, size int64) (int64, error)
 	// whole tells whether a frame can be read to its end.
 	whole(frame []byte) bool
+	// magic is how each frame begins.
+	magic() []byte
 }
 
 const (
@@ -73,16 +75,19 @@ func lastFrameEnd(fr framing, f io.ReaderAt, size int64) (int64, error) {
 	end := int64(0)
 	for end < size {
 		n, err := fr.next(f, end, size)
-		if errors.Is(err, errNotOurs) && end > 0 {
-			if !zeros(f, end, size) {
-				return 0, fmt.Errorf("%w at byte %d: %w", errDamaged, end, err)
-			}
+		if errors.Is(err, errNotOurs) && zeros(f, end, size) {
 			break
+		}
+		if errors.Is(err, errNotOurs) && end > 0 {
+			return 0, fmt.Errorf("%w at byte %d: %w", errDamaged, end, err)
 		}
 		if err != nil {
 			return 0, err
 		}
 		if n == 0 {
+			if at, ok := frameBehind(fr, f, end+1, size); ok {
+				return 0, fmt.Errorf("%w at byte %d: its frame seems to be torn, but another one begins at byte %d", errDamaged, end, at)
+			}
 			break
 		}
 		starts = append(starts, end)
@@ -108,7 +113,12 @@ type zstdFraming struct {
 	out    []byte
 }
 
+func (z *zstdFraming) magic() []byte { return []byte{0x28, 0xb5, 0x2f, 0xfd} }
+
 func (z *zstdFraming) frame(lines []byte) []byte {
+	if cap(z.out) > maxPooledBytes {
+		z.out = nil
+	}
 	z.out = z.writer.EncodeAll(lines, z.out[:0])
 	return z.out
 }
@@ -180,7 +190,12 @@ const (
 
 var gzipExtra = []byte{'L', 'C', 4, 0, 0, 0, 0, 0}
 
+func (g *gzipFraming) magic() []byte { return []byte{0x1f, 0x8b, 8} }
+
 func (g *gzipFraming) frame(lines []byte) []byte {
+	if g.out.Cap() > maxPooledBytes {
+		g.out = bytes.Buffer{}
+	}
 	g.out.Reset()
 	g.writer.Reset(&g.out)
 	g.writer.Extra = gzipExtra
@@ -216,6 +231,29 @@ func (g *gzipFraming) whole(frame []byte) bool {
 	}
 	_, err = io.Copy(io.Discard, r)
 	return err == nil
+}
+
+// frameBehind finds a whole frame from an offset on: where there is one, what stands before it is damaged and not torn.
+func frameBehind(fr framing, f io.ReaderAt, offset, size int64) (int64, bool) {
+	magic := fr.magic()
+	block := make([]byte, 64<<10)
+	for offset < size {
+		n, _ := f.ReadAt(block[:min(int64(len(block)), size-offset)], offset)
+		found := bytes.Index(block[:n], magic)
+		if found < 0 {
+			if n < len(magic) {
+				return 0, false
+			}
+			offset += int64(n - len(magic) + 1)
+			continue
+		}
+		offset += int64(found)
+		if length, err := fr.next(f, offset, size); err == nil && length > 0 {
+			return offset, true
+		}
+		offset++
+	}
+	return 0, false
 }
 
 // zeros tells whether a file holds nothing else from an offset to its end.

@@ -160,6 +160,12 @@ func TestDamagedFrames(t *testing.T) {
 			{"garbage between frames", func() []byte {
 				return append(append(bytes.Clone(frame), "garbage, and quite a lot of it, between two frames"...), frame...)
 			}, 0, errDamaged},
+			{"a length that points beyond the file", func() []byte {
+				b := append(bytes.Clone(two), frame...)
+				damageLength(c, b[len(frame):])
+				return b
+			}, 0, errDamaged},
+			{"nothing but zeros", func() []byte { return make([]byte, 100_000) }, 0, nil},
 			{"plain lines", func() []byte { return []byte(strings.Repeat("{}\n", 1000)) }, 0, errNotOurs},
 			{"empty", func() []byte { return nil }, 0, nil},
 		} {
@@ -171,6 +177,19 @@ func TestDamagedFrames(t *testing.T) {
 			})
 		}
 	}
+}
+
+// damageLength has a frame say that it is longer than its file.
+func damageLength(c Compression, frame []byte) {
+	if c == CompressionGzip {
+		frame[gzipLengthAt+2] = 0x7f
+		return
+	}
+	var h zstd.Header
+	if err := h.Decode(frame); err != nil {
+		panic(err) // The frame is one of ours.
+	}
+	frame[h.HeaderSize+2] = 0x0f // the high byte of its first block's length
 }
 
 // TestDamagedFileIsSetAside keeps what may still be read of it, and goes on.

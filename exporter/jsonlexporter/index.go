@@ -126,11 +126,8 @@ func (x *index) add(path, active string, size int64, at time.Time) {
 	x.bytes += size
 	if path != active {
 		list := x.backup[active]
-		i := len(list)
-		for i > 0 && list[i-1] > path {
-			i--
-		}
-		x.backup[active] = append(list[:i:i], append([]string{path}, list[i:]...)...)
+		i, _ := slices.BinarySearch(list, path)
+		x.backup[active] = slices.Insert(list, i, path)
 	}
 }
 
@@ -156,9 +153,15 @@ func (x *index) grown(path string, size int64) int64 {
 func (x *index) rotated(path, to string, at time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	size := x.active[path]
-	delete(x.active, path)
-	x.bytes -= size
+	var size int64
+	if f, ok := x.closed[path]; ok {
+		size = f.size
+		x.forget(path)
+	} else {
+		size = x.active[path]
+		delete(x.active, path)
+		x.bytes -= size
+	}
 	x.add(to, path, size, at)
 }
 
@@ -190,11 +193,8 @@ func (x *index) forget(path string) {
 		return
 	}
 	list := x.backup[f.of]
-	for i, p := range list {
-		if p == path {
-			list = append(list[:i:i], list[i+1:]...)
-			break
-		}
+	if i, ok := slices.BinarySearch(list, path); ok {
+		list = slices.Delete(list, i, i+1)
 	}
 	if x.backup[f.of] = list; len(list) == 0 {
 		delete(x.backup, f.of)
@@ -257,12 +257,12 @@ func (x *index) idle() map[string]time.Time {
 }
 
 // pruneBackups removes the oldest rotated files of a path until no more than keep are left.
-func (x *index) pruneBackups(root *os.Root, active string, keep int) (removed []string, err error) {
+func (x *index) pruneBackups(root *rootFolder, active string, keep int) (removed []string, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for len(x.backup[active]) > keep {
 		path := x.backup[active][0]
-		if err := x.remove(root, path); err != nil {
+		if _, err := x.remove(root, path); err != nil {
 			return removed, err
 		}
 		removed = append(removed, path)
@@ -272,30 +272,73 @@ func (x *index) pruneBackups(root *os.Root, active string, keep int) (removed []
 
 // limits says what of a whole archive may stay.
 type limits struct {
-	bytes  int64     // 0 for all
-	before time.Time // closed files that are older go; zero for none
+	bytes  int64         // of all files of the root, 0 for no bound
+	before time.Time     // closed files of ours that are older go; zero for none
+	ours   *pathTemplate // names them
 }
 
-// prune removes closed files beyond the limits, the oldest first, and returns how many bytes are left and which files went.
-func (x *index) prune(root *os.Root, l limits) (left int64, removed []string, err error) {
+// prune removes closed files beyond the limits, the oldest first, and returns how many bytes are left and which files went. By
+// age go the files of one template, by bytes the oldest of all that stand below the root.
+func (x *index) prune(root *rootFolder, l limits) (left int64, removed []string, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for len(x.oldest) > 0 && (x.oldest[0].time.Before(l.before) || l.bytes > 0 && x.bytes > l.bytes) {
-		path := x.oldest[0].path
-		if err := x.remove(root, path); err != nil {
+	for path, f := range maps.Clone(x.closed) {
+		if _, ours := l.ours.keyOf(f.of); !ours || !f.time.Before(l.before) {
+			continue
+		}
+		gone, err := x.remove(root, path)
+		if err != nil {
 			return x.bytes, removed, err
 		}
-		removed = append(removed, path)
+		if gone {
+			removed = append(removed, path)
+		}
+	}
+	for l.bytes > 0 && x.bytes > l.bytes && len(x.oldest) > 0 {
+		path := x.oldest[0].path
+		gone, err := x.remove(root, path)
+		if err != nil {
+			return x.bytes, removed, err
+		}
+		if gone {
+			removed = append(removed, path)
+		}
 	}
 	return x.bytes, removed, nil
 }
 
-func (x *index) remove(root *os.Root, path string) error {
-	if err := root.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// remove removes a closed file, and tells whether it did. What the index knows of an active path may be of the start: in
+// between another process, or an exporter with another root, may have gone on writing to it. So its lock is taken first; one
+// that is held is not ours to count any more, and one that changed is as young as its last write.
+func (x *index) remove(root *rootFolder, path string) (bool, error) {
+	f := x.closed[path]
+	if path == f.of {
+		lock, err := lockFile(root, path)
+		if err != nil {
+			x.forget(path)
+			return false, nil
+		}
+		defer func() { _ = lock.unlock() }()
+		info, err := root.get().Lstat(path)
+		if err == nil && (info.Size() != f.size || info.ModTime().Sub(f.time) > time.Second) {
+			x.forget(path)
+			x.add(path, path, info.Size(), info.ModTime())
+			return false, nil
+		}
+	}
+	if err := root.get().Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
 	}
 	x.forget(path)
-	return nil
+	return true, nil
+}
+
+// holds tells whether there is any file of an active path.
+func (x *index) holds(active string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, written := x.active[active]
+	return written || x.closed[active] != nil || len(x.backup[active]) > 0
 }
 
 // closedHeap has the oldest file on top.

@@ -65,8 +65,11 @@ func (l *fileLock) open() error {
 	if _, err := f.WriteAt([]byte(pid), 0); err != nil {
 		return errors.Join(err, f.Close())
 	}
+	if err := f.Truncate(int64(len(pid))); err != nil {
+		return errors.Join(err, f.Close())
+	}
 	l.file = f
-	return f.Truncate(int64(len(pid)))
+	return nil
 }
 
 // held tells whether the lock still keeps others away: it does not when its name was removed from outside.
@@ -99,10 +102,19 @@ func holder(f *os.File) string {
 	}
 }
 
-// unlock removes the name while the lock is still held, so that nobody locks a file that is about to go.
+// unlock removes the name while the lock is still held, so that nobody locks a file that is about to go. A name that is gone,
+// or somebody else's by now, stays as it is.
 func (l *fileLock) unlock() error {
 	if l.file == nil {
 		return nil
 	}
-	return errors.Join(l.root.get().Remove(l.name), l.file.Close())
+	var err error
+	if held, heldErr := l.held(); heldErr == nil && held {
+		if err = l.root.get().Remove(l.name); errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+	}
+	err = errors.Join(err, l.file.Close())
+	l.file = nil
+	return err
 }

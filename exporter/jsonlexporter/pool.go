@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,14 +36,16 @@ type pool struct {
 	now       func() time.Time
 
 	mu      sync.Mutex
-	idle    *sync.Cond          // a writer was given back
-	writers map[string]*pooled  // by path below the root
-	keys    map[string]struct{} // partitions that were seen, at most max_partitions
-	uses    int64               // counts, to find the writer that was not used for longest
+	idle    *sync.Cond         // a writer was given back
+	writers map[string]*pooled // by path below the root
+	uses    int64              // counts, to find the writer that was not used for longest
 	closed  bool
 
+	keysMu sync.Mutex
+	keys   map[string]struct{} // partitions that there are, at most max_partitions
+
 	statusMu sync.Mutex
-	failing  map[*pooled]error // that cannot write now
+	failing  map[string]error // the paths that cannot be written now
 	hosts    map[*jsonlExporter]component.Host
 
 	janitor chan struct{} // holds one: look at the bounds
@@ -54,10 +57,14 @@ type pool struct {
 type pooled struct {
 	*writer
 	users    int
-	lastUsed int64
+	lastUsed int64 // counts
+	usedAt   time.Time
 }
 
-var errBusy = errors.New("all open files are in use")
+var (
+	errBusy     = errors.New("no room for another open file")
+	errAllInUse = errors.New("all of max_open_files are in use")
+)
 
 var (
 	poolsMu sync.Mutex
@@ -98,7 +105,7 @@ func newPool(e *jsonlExporter) (*pool, error) {
 	}
 	p := &pool{
 		cfg: e.cfg, template: template, root: root, logger: e.logger, telemetry: e.telemetry, now: e.now,
-		writers: map[string]*pooled{}, keys: map[string]struct{}{}, failing: map[*pooled]error{}, hosts: map[*jsonlExporter]component.Host{},
+		writers: map[string]*pooled{}, keys: map[string]struct{}{}, failing: map[string]error{}, hosts: map[*jsonlExporter]component.Host{},
 		janitor: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	p.idle = sync.NewCond(&p.mu)
@@ -111,7 +118,8 @@ func newPool(e *jsonlExporter) (*pool, error) {
 			return nil, errors.Join(err, root.close())
 		}
 		for _, path := range p.index.paths() {
-			if key, ok := template.keyOf(path); ok && len(p.keys) < e.cfg.MaxPartitions {
+			key, _ := template.keyOf(path)
+			if !strings.Contains(key, overflowValue) && len(p.keys) < e.cfg.MaxPartitions {
 				p.keys[key] = struct{}{}
 			}
 		}
@@ -122,6 +130,19 @@ func newPool(e *jsonlExporter) (*pool, error) {
 	}
 	go p.clean()
 	return p, nil
+}
+
+// forgetKey makes room for another partition where the last file of one is gone.
+func (p *pool) forgetKey(path string) {
+	active, _, rotated := splitBackup(path)
+	if !rotated {
+		active = path
+	}
+	if key, ours := p.template.keyOf(active); ours && !p.index.holds(active) {
+		p.keysMu.Lock()
+		delete(p.keys, key)
+		p.keysMu.Unlock()
+	}
 }
 
 // startUpload begins with what an earlier run ended and did not upload. Only rotated files are uploaded: an active one may be
@@ -139,9 +160,12 @@ func (p *pool) startUpload() error {
 			count.ExporterJsonlUploadedFiles.Add(ctx, 1)
 			count.ExporterJsonlUploadedBytes.Add(ctx, bytes)
 		},
-		Deleted: func(path string, _ int64) { p.index.gone(path) },
-		Failed:  func(error) { count.ExporterJsonlUploadFailures.Add(ctx, 1) },
-		Missed:  func(string) { count.ExporterJsonlUploadsMissed.Add(ctx, 1) },
+		Deleted: func(path string, _ int64) {
+			p.index.gone(path)
+			p.forgetKey(path)
+		},
+		Failed: func(error) { count.ExporterJsonlUploadFailures.Add(ctx, 1) },
+		Missed: func(string) { count.ExporterJsonlUploadsMissed.Add(ctx, 1) },
 	})
 	if err != nil {
 		return err
@@ -157,33 +181,44 @@ func probe(root *rootFolder) error {
 	if err != nil {
 		return fmt.Errorf("write below %s: %w", root.path, err)
 	}
-	return errors.Join(f.Close(), root.get().Remove(name))
+	err = root.get().Remove(name)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil // Another process of the same pid was as fast: containers often have pid 1.
+	}
+	return errors.Join(f.Close(), err)
 }
 
-// route returns the path for a resource, and counts what it does not say.
-func (p *pool) route(r *rendered, signal string, attrs pcommon.Map) string {
+// route returns the path for a resource, and whether it is the one for all that is beyond the bound of partitions.
+func (p *pool) route(r *rendered, signal string, attrs pcommon.Map) (path string, overflow bool) {
 	now := p.now()
 	p.template.render(r, signal, attrs, now)
-	if r.missing > 0 {
-		p.telemetry.ExporterJsonlPartitionsMissing.Add(context.Background(), int64(r.missing))
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.keysMu.Lock()
+	defer p.keysMu.Unlock()
 	if _, ok := p.keys[string(r.key)]; !ok {
 		if len(p.keys) >= p.cfg.MaxPartitions {
-			p.telemetry.ExporterJsonlPartitionsOverflow.Add(context.Background(), 1)
-			return p.template.overflow(signal, now)
+			return p.template.overflow(signal, now), true
 		}
 		p.keys[string(r.key)] = struct{}{}
 	}
-	return string(r.path)
+	return string(r.path), false
 }
 
 // acquire returns the writer of a path, opened if need be. Where as many files are open as may be and all are in use, it
-// waits, or returns errBusy: who holds a writer must not wait for another.
-func (p *pool) acquire(path string, wait bool) (*pooled, error) {
+// waits until the context ends, or returns errBusy: who holds a writer must not wait for another. Files whose path does not
+// depend on what is written are few, and always open.
+func (p *pool) acquire(ctx context.Context, path string, wait bool) (_ *pooled, err error) {
+	defer context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.idle.Broadcast()
+	})()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer func() {
+		if err != nil && !errors.Is(err, errBusy) {
+			p.idle.Broadcast() // The room that was made is somebody else's now.
+		}
+	}()
 	for {
 		if p.closed {
 			return nil, errClosed
@@ -192,25 +227,25 @@ func (p *pool) acquire(path string, wait bool) (*pooled, error) {
 			w.users++
 			return w, nil
 		}
-		if len(p.writers) < p.cfg.MaxOpenFiles {
-			break
-		}
-		if evicted, err := p.evict(); err != nil {
-			return nil, err
-		} else if evicted {
+		if len(p.writers) < p.cfg.MaxOpenFiles || !p.template.partitioned() || p.evict() {
 			break
 		}
 		if !wait {
 			return nil, errBusy
 		}
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("open %s: %w: %w", p.root.name(path), errAllInUse, err)
+		}
 		p.idle.Wait()
 	}
 	w := &pooled{users: 1}
-	set, err := p.writerSettings(path, w)
+	set, err := p.writerSettings(path)
 	if err != nil {
 		return nil, err
 	}
-	if w.writer, err = startWriter(set, p.cfg.newLayout()); err != nil {
+	w.writer, err = startWriter(set, p.cfg.newLayout())
+	p.report("", err) // Of all paths together: one that is not asked for again would never be well.
+	if err != nil {
 		return nil, err
 	}
 	p.writers[path] = w
@@ -218,8 +253,8 @@ func (p *pool) acquire(path string, wait bool) (*pooled, error) {
 	return w, nil
 }
 
-// evict closes the writer that nobody uses and that was not used for longest.
-func (p *pool) evict() (bool, error) {
+// evict closes the writer that nobody uses and that was not used for longest, and tells whether there was one.
+func (p *pool) evict() bool {
 	var path string
 	for candidate, w := range p.writers {
 		if w.users == 0 && (path == "" || w.lastUsed < p.writers[path].lastUsed) {
@@ -227,14 +262,22 @@ func (p *pool) evict() (bool, error) {
 		}
 	}
 	if path == "" {
-		return false, nil
+		return false
 	}
+	p.closeIdle(path)
+	return true
+}
+
+// closeIdle closes a writer that nobody uses. Nothing is pending, so what goes wrong costs no record, nor the request that
+// needs the room.
+func (p *pool) closeIdle(path string) {
 	w := p.writers[path]
 	delete(p.writers, path)
 	p.telemetry.ExporterJsonlOpenFiles.Record(context.Background(), int64(len(p.writers)))
-	err := w.close(context.Background()) // Nothing is pending.
-	p.report(w, nil)
-	return true, err
+	if err := w.close(context.Background()); err != nil {
+		p.logger.Warn("a file did not close as it should", zap.String("path", p.root.name(path)), zap.Error(err))
+	}
+	p.report(path, nil)
 }
 
 // giveBack ends the use of a writer.
@@ -243,11 +286,11 @@ func (p *pool) giveBack(w *pooled) {
 	defer p.mu.Unlock()
 	p.uses++
 	w.users--
-	w.lastUsed = p.uses
+	w.lastUsed, w.usedAt = p.uses, p.now()
 	p.idle.Signal()
 }
 
-func (p *pool) writerSettings(path string, w *pooled) (writerSettings, error) {
+func (p *pool) writerSettings(path string) (writerSettings, error) {
 	frames, err := newFraming(p.cfg.Compression, p.cfg.CompressionLevel)
 	if err != nil {
 		return writerSettings{}, err
@@ -263,7 +306,7 @@ func (p *pool) writerSettings(path string, w *pooled) (writerSettings, error) {
 		root: p.root, path: path, framing: frames, index: p.index, sync: p.cfg.Sync, syncInterval: p.cfg.SyncInterval,
 		flushInterval: p.cfg.flushInterval(), rotation: rotation, minFree: int64(p.cfg.MinFreeBytes), fileMode: p.cfg.FileMode,
 		logger: p.logger, now: p.now, telemetry: p.telemetry,
-		status:  func(err error) { p.report(w, err) },
+		status:  func(err error) { p.report(path, err) },
 		rotated: p.rotated,
 		pruned:  p.pruned,
 		grown: func(total int64) {
@@ -276,14 +319,14 @@ func (p *pool) writerSettings(path string, w *pooled) (writerSettings, error) {
 
 // report tells the components when the first writer fails, and when the last one that failed writes again or is closed. It
 // is called by writers that the pool may be waiting for, so it takes a lock of its own.
-func (p *pool) report(w *pooled, err error) {
+func (p *pool) report(path string, err error) {
 	p.statusMu.Lock()
 	defer p.statusMu.Unlock()
 	before := len(p.failing)
 	if err != nil {
-		p.failing[w] = err
+		p.failing[path] = err
 	} else {
-		delete(p.failing, w)
+		delete(p.failing, path)
 	}
 	p.telemetry.ExporterJsonlFailingFiles.Record(context.Background(), int64(len(p.failing)))
 	var event *componentstatus.Event
@@ -346,6 +389,7 @@ func (p *pool) clean() {
 		case <-p.janitor:
 		case <-tick.C:
 			p.rotateIdle()
+			p.closeOld()
 		}
 		p.prune()
 	}
@@ -363,15 +407,17 @@ func (p *pool) wakeJanitor() {
 // prune removes what the bounds on age and on the whole archive leave no room for. Where only files that are open are left,
 // those that nobody uses are closed first.
 func (p *pool) prune() {
-	l := limits{bytes: int64(p.cfg.Retention.MaxTotalBytes)}
+	l := limits{bytes: int64(p.cfg.Retention.MaxTotalBytes), ours: p.template}
 	if age := p.cfg.Retention.MaxAge; age > 0 {
 		l.before = p.now().Add(-age)
 	}
-	if l == (limits{}) {
+	if l.bytes == 0 && l.before.IsZero() {
 		return
 	}
+	p.mu.Lock() // An idle file is locked to be removed: nobody opens it meanwhile.
+	defer p.mu.Unlock()
 	for {
-		left, removed, err := p.index.prune(p.root.get(), l)
+		left, removed, err := p.index.prune(p.root, l)
 		p.pruned(removed)
 		if err != nil {
 			p.logger.Warn("pruning did not work; it is tried again", zap.String("root", p.root.path), zap.Error(err))
@@ -380,33 +426,42 @@ func (p *pool) prune() {
 		if l.bytes == 0 || left <= l.bytes {
 			return
 		}
-		p.mu.Lock()
-		evicted, err := p.evict()
-		p.mu.Unlock()
-		if !evicted || err != nil {
+		if !p.evict() {
 			return // All that is left is in use; the writers' rotations wake us again.
 		}
 	}
 }
 
-// rotateIdle ends the files of partitions that are not open, by age and schedule, as their writers would.
+// rotateIdle has the files of partitions that are not open ended by age and schedule: it opens them, and their writers do it, as
+// they would have.
 func (p *pool) rotateIdle() {
 	r, now := p.cfg.Rotation, p.now()
-	if r.MaxAge == 0 && r.Schedule == "" {
+	for path, last := range p.index.idle() {
+		if _, ours := p.template.keyOf(path); !ours || !r.due(last, now) {
+			continue
+		}
+		w, err := p.acquire(context.Background(), path, false)
+		if err != nil {
+			if !errors.Is(err, errBusy) {
+				p.logger.Warn("a file that is to be rotated does not open; it is tried again", zap.Error(err))
+			}
+			continue
+		}
+		p.giveBack(w)
+	}
+}
+
+// closeOld closes the files that nobody has used for as long as files are kept, so that they can be removed.
+func (p *pool) closeOld() {
+	age := p.cfg.Retention.MaxAge
+	if age == 0 {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for path, last := range p.index.idle() {
-		if _, open := p.writers[path]; !open && r.due(last, now) {
-			to, at := backupName(p.root.get(), path, p.index.lastBackup(path), now)
-			if err := p.root.get().Rename(path, to); err != nil {
-				p.logger.Warn("rotation did not work; it is tried again", zap.String("path", p.root.name(path)), zap.Error(err))
-				continue
-			}
-			p.index.opened(path, 0)
-			p.index.rotated(path, to, at)
-			p.rotated(to)
+	for path, w := range p.writers {
+		if w.users == 0 && p.now().Sub(w.usedAt) >= age {
+			p.closeIdle(path)
 		}
 	}
 }
@@ -423,10 +478,11 @@ func (p *pool) rotated(path string) {
 // pruned is told of every file that was removed.
 func (p *pool) pruned(paths []string) {
 	p.telemetry.ExporterJsonlFilesPruned.Add(context.Background(), int64(len(paths)))
-	if p.upload == nil {
-		return
-	}
 	for _, path := range paths {
+		p.forgetKey(path)
+		if p.upload == nil {
+			continue
+		}
 		if err := p.upload.Forget(path); err != nil {
 			p.logger.Warn("what was uploaded of a pruned file is not forgotten", zap.String("path", p.root.name(path)), zap.Error(err))
 		}

@@ -180,7 +180,7 @@ func TestMaxPartitions(t *testing.T) {
 	require.NoError(t, e.Shutdown(t.Context()))
 	want := []string{"overflow.jsonl", "run-0.jsonl", "run-1.jsonl", "run-2.jsonl"}
 	require.Equal(t, want, treeFiles(t, folder))
-	metadatatest.AssertEqualExporterJsonlPartitionsOverflow(t, tel, []metricdata.DataPoint[int64]{{Value: 7}}, metricdatatest.IgnoreTimestamp())
+	metadatatest.AssertEqualExporterJsonlPartitionsOverflow(t, tel, []metricdata.DataPoint[int64]{{Value: 7}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 
 	e = start()
 	require.NoError(t, e.ConsumeTraces(t.Context(), ofRuns(10, "run-1", "run-11")))
@@ -287,13 +287,12 @@ func TestRetentionByAge(t *testing.T) {
 
 	// A file that was opened and closed again without a write is as old as it was.
 	p := e.pool.Load()
-	w, err := p.acquire("new.jsonl", true)
+	w, err := p.acquire(t.Context(), "new.jsonl", true)
 	require.NoError(t, err)
 	p.giveBack(w)
 	p.mu.Lock()
-	_, err = p.evict()
+	require.True(t, p.evict())
 	p.mu.Unlock()
-	require.NoError(t, err)
 	p.prune()
 	require.Equal(t, []string{"new.jsonl", "old.txt"}, treeFiles(t, folder))
 }
@@ -326,7 +325,10 @@ func TestSchedule(t *testing.T) {
 	late.Store(int64(24 * time.Hour))
 	require.NoError(t, e.pushTraces(t.Context(), ofRuns(2, "open")))
 	p.rotateIdle()
-	require.NoFileExists(t, filepath.Join(folder, "idle.jsonl"))
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(folder, "idle.jsonl"))
+		return errors.Is(err, fs.ErrNotExist)
+	}, 10*time.Second, time.Millisecond, "its writer has ended it")
 	require.Len(t, readFiles(t, folder), 3)
 	require.GreaterOrEqual(t, fileCount(t, folder), 3, "what was written before and after midnight stands in two files")
 }
@@ -399,6 +401,125 @@ func TestFailingFiles(t *testing.T) {
 	require.NoError(t, os.Remove(ballast))
 	require.NoError(t, e.ConsumeTraces(t.Context(), numbered(0, 0, 1)))
 	metadatatest.AssertEqualExporterJsonlFailingFiles(t, tel, []metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
+}
+
+// TestRetentionSparesWhatIsWritten has another exporter, with another root, write to a file that this one takes for idle.
+func TestRetentionSparesWhatIsWritten(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "run1", "rank-0.jsonl")
+	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o750))
+	require.NoError(t, os.WriteFile(path, []byte("{}\n"), 0o600))
+	old := time.Now().Add(-48 * time.Hour)
+	require.NoError(t, os.Chtimes(path, old, old))
+	cfg := partitionedConfig(folder)
+	cfg.Retention.MaxAge = time.Hour
+	pruning, err := newJSONLExporter(exportertest.NewNopSettings(metadata.Type), cfg, "traces")
+	require.NoError(t, err)
+	require.NoError(t, pruning.start(t.Context(), componenttest.NewNopHost()))
+	defer func() { require.NoError(t, pruning.shutdown(context.Background())) }()
+
+	other := testConfig(folder)
+	other.Path = path
+	writing := startTracesUntil(t, other)
+	require.NoError(t, writing.ConsumeTraces(t.Context(), numbered(0, 0, 1)))
+	pruning.pool.Load().prune()
+	require.FileExists(t, path, "it is being written")
+	require.NoError(t, writing.Shutdown(t.Context()))
+	p := pruning.pool.Load()
+	require.NoError(t, p.index.scan(p.root.get(), p.template))
+	p.prune()
+	require.FileExists(t, path, "it was written just now")
+}
+
+// TestRetentionByAgeIsTheExportersOwn leaves a neighbour's files in the same folder alone.
+func TestRetentionByAgeIsTheExportersOwn(t *testing.T) {
+	folder := t.TempDir()
+	old := time.Now().Add(-48 * time.Hour)
+	for _, name := range []string{"keep-a.jsonl", "go-a.jsonl"} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte("{}\n"), 0o600))
+		require.NoError(t, os.Chtimes(filepath.Join(folder, name), old, old))
+	}
+	pools := map[string]*pool{}
+	for _, name := range []string{"keep", "go"} {
+		cfg := testConfig(folder)
+		cfg.Path = filepath.Join(folder, name+"-{run}.jsonl")
+		if name == "go" {
+			cfg.Retention.MaxAge = time.Hour
+		}
+		e, err := newJSONLExporter(exportertest.NewNopSettings(metadata.Type), cfg, "traces")
+		require.NoError(t, err)
+		require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+		defer func() { require.NoError(t, e.shutdown(context.Background())) }()
+		pools[name] = e.pool.Load()
+	}
+	pools["keep"].prune()
+	pools["go"].prune()
+	require.Equal(t, []string{"keep-a.jsonl"}, treeFiles(t, folder))
+}
+
+// TestNamesOfOursCannotBeSpelled has runs that are named like locks and rotated files.
+func TestNamesOfOursCannotBeSpelled(t *testing.T) {
+	for name, path := range map[string]string{"plain": "{run}", "with an extension": "{run}.jsonl"} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			cfg := testConfig(folder)
+			cfg.Path = filepath.Join(folder, path)
+			cfg.Rotation.MaxBackups = 1
+			runs := []string{"a.lock", "a", "a-20200101T000000.000000000Z", "a-20200102T000000.000000000Z"}
+			for round := range 2 {
+				e := startTracesUntil(t, cfg)
+				for i, run := range runs {
+					require.NoError(t, e.ConsumeTraces(t.Context(), ofRuns(round*10+i, run)))
+				}
+				require.NoError(t, e.Shutdown(t.Context()))
+			}
+			var names []string
+			for _, f := range treeFiles(t, folder) {
+				names = append(names, recordsOf(t, filepath.Join(folder, f))...)
+			}
+			require.ElementsMatch(t, slices.Concat(spanNames(0, 4), spanNames(10, 4)), names)
+		})
+	}
+}
+
+// TestWaiting: who waits for an open file goes on when one that made room fails, and gives up with its context.
+func TestWaiting(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "bad", "rank-0.jsonl"), 0o750)) // It does not open.
+	cfg := partitionedConfig(folder)
+	cfg.MaxOpenFiles = 1
+	e, err := newJSONLExporter(exportertest.NewNopSettings(metadata.Type), cfg, "traces")
+	require.NoError(t, err)
+	require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+	defer func() { require.NoError(t, e.shutdown(context.Background())) }()
+	p := e.pool.Load()
+	held, err := p.acquire(t.Context(), filepath.Join("held", "rank-0.jsonl"), true)
+	require.NoError(t, err)
+	_, err = p.acquire(t.Context(), filepath.Join("good", "rank-0.jsonl"), false)
+	require.ErrorIs(t, err, errBusy)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = p.acquire(cancelled, filepath.Join("good", "rank-0.jsonl"), true)
+	require.ErrorIs(t, err, context.Canceled)
+
+	answers := make(chan error, 2)
+	for _, run := range []string{"bad", "good"} {
+		go func() { answers <- e.pushTraces(context.Background(), ofRuns(0, run)) }()
+	}
+	p.giveBack(held)
+	require.True(t, (<-answers == nil) != (<-answers == nil), "one fails, and the other is written")
+}
+
+// TestFewOpenFiles: the files of a path that does not depend on what is written are always open.
+func TestFewOpenFiles(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.MaxOpenFiles = 1
+	for _, signal := range []string{"traces", "metrics", "logs"} {
+		e, err := newJSONLExporter(exportertest.NewNopSettings(metadata.Type), cfg, signal)
+		require.NoError(t, err)
+		require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+		defer func() { require.NoError(t, e.shutdown(context.Background())) }()
+	}
 }
 
 // TestUpload sends ended files to a store, what an earlier run left over first, and keeps the index right when they are

@@ -69,7 +69,16 @@ func (r *rootFolder) restore(folder string) error {
 		_ = r.current.Close() // It leads nowhere any more.
 		r.current = root
 	}
-	return r.current.MkdirAll(folder, r.mode)
+	if err := r.current.MkdirAll(folder, r.mode); err != nil {
+		return err
+	}
+	for parent := folder; parent != "."; { // So that a power cut takes no folder away either.
+		parent = filepath.Dir(parent)
+		if err := syncFolder(r.current, parent); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *rootFolder) close() error { return r.get().Close() }

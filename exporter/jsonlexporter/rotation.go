@@ -64,6 +64,9 @@ func (r *RotationConfig) due(born, now time.Time) bool {
 
 // untilDue is how long until then, at most an hour.
 func (r *RotationConfig) untilDue(born, now time.Time) time.Duration {
+	if r.due(born, now) {
+		return 0
+	}
 	wait := time.Hour
 	if r.MaxAge > 0 {
 		wait = min(wait, born.Add(r.MaxAge).Sub(now))

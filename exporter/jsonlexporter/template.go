@@ -21,7 +21,7 @@ import (
 )
 
 // pathTemplate is the `path` of a config, split at its placeholders. What a sender says ends up in file names here, so
-// there is one gate: every value that a resource gives passes name, which leaves nothing that could name another folder,
+// there is one gate: every value that a resource gives passes appendName, which leaves nothing that could name another folder,
 // and the files are opened beneath root besides (os.Root).
 type pathTemplate struct {
 	root  string // the folder before the first placeholder; relative as in the config
@@ -44,7 +44,7 @@ const (
 )
 
 const (
-	nameChars     = `[A-Za-z0-9._+=@,-]`
+	namePattern   = `[A-Za-z0-9_+=@,-][A-Za-z0-9._+=@,-]*`
 	datePattern   = `(\d{4}-\d{2}-\d{2})`
 	dateFormat    = "2006-01-02"
 	maxNameBytes  = 64  // of one value
@@ -77,7 +77,7 @@ func parsePath(path string, c Compression) (*pathTemplate, error) {
 		case "signal":
 			pattern.WriteString("(?:traces|metrics|logs)")
 		default:
-			pattern.WriteString(nameChars + "+")
+			pattern.WriteString(namePattern)
 		}
 	}
 	for below != "" {
@@ -140,7 +140,7 @@ func (t *pathTemplate) render(r *rendered, signal string, attrs pcommon.Map, now
 			r.key = append(r.key, r.path[start:]...)
 		}
 	}
-	r.path = append(boundComponents(r.path), t.ext...)
+	r.path = append(ownName(boundComponents(r.path)), t.ext...)
 }
 
 // overflow is the path for all resources beyond the bound of partitions.
@@ -165,7 +165,7 @@ func (t *pathTemplate) overflow(signal string, now time.Time) string {
 func (t *pathTemplate) keyOf(path string) (string, bool) {
 	path = strings.TrimSuffix(strings.TrimSuffix(path, gzipExtension), zstdExtension)
 	groups := t.match.FindStringSubmatchIndex(path)
-	if groups == nil {
+	if groups == nil || strings.HasSuffix(path, lockExtension) {
 		return "", false
 	}
 	for i := len(groups) - 2; i >= 2; i -= 2 {
@@ -214,11 +214,14 @@ func appendName(b []byte, value string) []byte {
 		}
 		b = append(b, c)
 	}
-	if string(b[start:]) == value && !reserved(value) {
+	if string(b[start:]) == value && !reserved(value) && !hashed.MatchString(value) {
 		return b
 	}
 	return appendHash(b, value)
 }
+
+// hashed is how a value ends that appendHash had to mark, so none that is written as it stands may.
+var hashed = regexp.MustCompile(`-[0-9a-f]{8}$`)
 
 func appendHash(b []byte, value string) []byte {
 	sum := sha256.Sum256([]byte(value))
@@ -233,6 +236,16 @@ func reserved(name string) bool {
 		return true
 	}
 	return len(stem) == 4 && (strings.HasPrefix(stem, "COM") || strings.HasPrefix(stem, "LPT")) && stem[3] >= '0' && stem[3] <= '9'
+}
+
+// ownName keeps a sender's values from spelling a name that means something here: a lock, or a rotated file.
+func ownName(path []byte) []byte {
+	text := string(path)
+	if _, _, backup := splitBackup(text); !backup && !strings.HasSuffix(text, lockExtension) {
+		return path
+	}
+	ext := extension(text)
+	return append(appendHash(path[:len(path)-len(ext)], text), ext...)
 }
 
 // boundComponents shortens a name that several long values made too long for a file system; the file's extension stays.

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,13 +40,15 @@ type writer struct {
 
 	// What follows is the writer goroutine's alone.
 	file     activeFile
-	out      []byte      // definitions and lines of the requests in queue, not yet written
-	queue    []*chunk    // the requests that are answered once out is written
-	defined  []*scope    // whose definitions are in out
-	failing  error       // the last write's
-	lastTime time.Time   // of the last group
-	lastSync time.Time   // by interval
-	timer    *time.Timer // wakes the writer where no request does
+	out      []byte    // definitions and lines of the requests in queue, not yet written
+	queue    []*chunk  // the requests that are answered once out is written
+	defined  []*scope  // whose definitions are in out
+	failing  error     // the last write's
+	lastTime time.Time // of the last group
+	lastSync time.Time // by interval
+	// rotateAfter is when a rotation that did not work is tried again.
+	rotateAfter time.Time
+	timer       *time.Timer // wakes the writer where no request does
 }
 
 type writerSettings struct {
@@ -118,7 +122,20 @@ func (w *writer) await(ctx context.Context, c *chunk) error {
 		c.release()
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("write %s: %w", w.name(), ctx.Err()) // The writer still has the chunk.
+		w.withdraw(c)
+		return fmt.Errorf("write %s: %w", w.name(), ctx.Err())
+	}
+}
+
+// withdraw takes back a chunk that the writer has not begun with, so that tries which gave up do not gather behind a disk that
+// hangs. What it has begun with may be written all the same.
+func (w *writer) withdraw(c *chunk) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := slices.Index(w.pending, c); i >= 0 {
+		w.pending = slices.Delete(w.pending, i, i+1)
+		w.pendingBytes -= len(c.buf)
+		c.release()
 	}
 }
 
@@ -213,7 +230,9 @@ func (w *writer) write(group []*chunk) {
 	}
 	for _, c := range group {
 		if err := w.place(c); err != nil {
-			w.report(err)
+			if !errors.Is(err, errReplaced) { // flush has reported that one.
+				w.report(err)
+			}
 			c.done <- err
 			continue
 		}
@@ -307,13 +326,13 @@ func (w *writer) flush() error {
 		if err = w.ready(); err == nil {
 			err = w.writeOut()
 		}
+		w.report(err)
 	}
 	if err != nil {
 		for _, s := range w.defined {
 			s.definedIn, s.resource.definedIn = 0, 0
 		}
 	}
-	w.report(err)
 	for _, c := range w.queue {
 		c.done <- err
 	}
@@ -368,6 +387,7 @@ func (w *writer) ready() error {
 		if err != nil {
 			return err
 		}
+		_ = w.lock.unlock() // It locks nothing any more.
 		w.lock = lock
 	}
 	torn, err := w.file.open()
@@ -401,6 +421,7 @@ func (w *writer) setAside() error {
 		return err
 	}
 	w.settings.index.rotated(w.settings.path, name, at)
+	w.settings.rotated(name)
 	return nil
 }
 
@@ -408,15 +429,26 @@ func (w *writer) setAside() error {
 // into the same file, beyond its limit: a file that is too large is better than a lost record.
 func (w *writer) rotate() {
 	s := w.settings
-	name, at := w.backup()
-	if err := w.file.rename(name); err != nil {
-		s.logger.Error("rotation did not work; writing on into the same file", zap.String("path", w.name()), zap.Error(err))
+	if s.now().Before(w.rotateAfter) {
 		return
+	}
+	name, at := w.backup()
+	renamed, err := w.file.rename(name)
+	switch {
+	case !renamed && errors.Is(err, fs.ErrNotExist):
+		_ = w.file.close() // It was removed from outside; the next record begins a new one.
+		return
+	case !renamed:
+		s.logger.Error("rotation did not work; writing on into the same file, and trying again in a minute", zap.String("path", w.name()), zap.Error(err))
+		w.rotateAfter = s.now().Add(time.Minute)
+		return
+	case err != nil:
+		s.logger.Warn("a rotated file may not be on the disk yet", zap.String("path", w.name()), zap.Error(err))
 	}
 	s.index.rotated(s.path, name, at)
 	s.rotated(name)
 	if keep := s.rotation.MaxBackups; keep > 0 {
-		removed, err := s.index.pruneBackups(s.root.get(), s.path, keep)
+		removed, err := s.index.pruneBackups(s.root, s.path, keep)
 		s.pruned(removed)
 		if err != nil {
 			s.logger.Warn("pruning did not work; it is tried again at the next rotation", zap.String("path", w.name()), zap.Error(err))
@@ -452,7 +484,7 @@ func (w *writer) untilDue() time.Duration {
 		due = min(due, w.settings.syncInterval-now.Sub(w.lastSync))
 	}
 	if w.file.f != nil && w.file.size > 0 {
-		due = min(due, w.settings.rotation.untilDue(w.file.born, now))
+		due = min(due, max(w.settings.rotation.untilDue(w.file.born, now), w.rotateAfter.Sub(now)))
 	}
 	return max(due, 10*time.Millisecond)
 }
