@@ -60,6 +60,12 @@ func (e *lowDiskError) Error() string {
 // name is the file's path for people.
 func (a *activeFile) name() string { return a.root.name(a.path) }
 
+// isDiskFull tells the errors of a disk that is full, or has less free than is to be left.
+func isDiskFull(err error) bool {
+	var low *lowDiskError
+	return errors.As(err, &low) || diskFull(err)
+}
+
 // open opens or creates the file for appending and returns how many bytes of a torn last line or frame it cut off.
 func (a *activeFile) open() (torn int64, err error) {
 	if torn, err = a.openFile(); err != nil {

@@ -328,7 +328,14 @@ func (p *pool) report(path string, err error) {
 	} else {
 		delete(p.failing, path)
 	}
+	full := 0
+	for _, err := range p.failing {
+		if isDiskFull(err) {
+			full++
+		}
+	}
 	p.telemetry.ExporterJsonlFailingFiles.Record(context.Background(), int64(len(p.failing)))
+	p.telemetry.ExporterJsonlDiskFullFiles.Record(context.Background(), int64(full))
 	var event *componentstatus.Event
 	switch {
 	case before == 0 && err != nil:

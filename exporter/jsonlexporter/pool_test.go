@@ -398,8 +398,10 @@ func TestFailingFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(ballast, make([]byte, 600<<10), 0o600))
 	require.Error(t, e.ConsumeTraces(t.Context(), numbered(0, 0, 1)))
 	metadatatest.AssertEqualExporterJsonlFailingFiles(t, tel, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
+	metadatatest.AssertEqualExporterJsonlDiskFullFiles(t, tel, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
 	require.NoError(t, os.Remove(ballast))
 	require.NoError(t, e.ConsumeTraces(t.Context(), numbered(0, 0, 1)))
+	metadatatest.AssertEqualExporterJsonlDiskFullFiles(t, tel, []metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualExporterJsonlFailingFiles(t, tel, []metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
 }
 

@@ -26,6 +26,7 @@ type TelemetryBuilder struct {
 	meter                           metric.Meter
 	mu                              sync.Mutex
 	registrations                   []metric.Registration
+	ExporterJsonlDiskFullFiles      metric.Int64Gauge
 	ExporterJsonlFailingFiles       metric.Int64Gauge
 	ExporterJsonlFilesPruned        metric.Int64Counter
 	ExporterJsonlFilesReplaced      metric.Int64Counter
@@ -75,9 +76,15 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExporterJsonlDiskFullFiles, err = builder.meter.Int64Gauge(
+		"otelcol_exporter_jsonl_disk_full_files",
+		metric.WithDescription("Files that cannot be written now because their disk is full, or has less free than min_free_bytes; 0 when there is room. [Alpha]"),
+		metric.WithUnit("{files}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterJsonlFailingFiles, err = builder.meter.Int64Gauge(
 		"otelcol_exporter_jsonl_failing_files",
-		metric.WithDescription("Files that cannot be written now, because the disk is full or for another reason; 0 when all is well. [Alpha]"),
+		metric.WithDescription("Files that cannot be written now, for whatever reason; 0 when all is well. [Alpha]"),
 		metric.WithUnit("{files}"),
 	)
 	errs = errors.Join(errs, err)

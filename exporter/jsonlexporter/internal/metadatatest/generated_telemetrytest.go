@@ -21,10 +21,24 @@ func NewSettings(tt *componenttest.Telemetry) exporter.Settings {
 	return set
 }
 
+func AssertEqualExporterJsonlDiskFullFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_exporter_jsonl_disk_full_files",
+		Description: "Files that cannot be written now because their disk is full, or has less free than min_free_bytes; 0 when there is room. [Alpha]",
+		Unit:        "{files}",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_exporter_jsonl_disk_full_files")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualExporterJsonlFailingFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_jsonl_failing_files",
-		Description: "Files that cannot be written now, because the disk is full or for another reason; 0 when all is well. [Alpha]",
+		Description: "Files that cannot be written now, for whatever reason; 0 when all is well. [Alpha]",
 		Unit:        "{files}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,

@@ -19,6 +19,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	tb.ExporterJsonlDiskFullFiles.Record(context.Background(), 1)
 	tb.ExporterJsonlFailingFiles.Record(context.Background(), 1)
 	tb.ExporterJsonlFilesPruned.Add(context.Background(), 1)
 	tb.ExporterJsonlFilesReplaced.Add(context.Background(), 1)
@@ -37,6 +38,9 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterJsonlValuesCut.Add(context.Background(), 1)
 	tb.ExporterJsonlWrittenBytes.Add(context.Background(), 1)
 	tb.ExporterJsonlWrittenRecords.Add(context.Background(), 1)
+	AssertEqualExporterJsonlDiskFullFiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterJsonlFailingFiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
