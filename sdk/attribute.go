@@ -7,6 +7,7 @@ import (
 	"math"
 	"reflect"
 	"regexp"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -17,7 +18,7 @@ import (
 
 // Attr is an attribute of a span. Text, integers, floats and booleans have constructors that take no memory of their own;
 // [Any] and [KeyValue] make an Attr of other things. The zero value is none: spans leave it out, as they leave out one
-// without a key.
+// without a key. The text of a key that the redaction names ([SetRedaction]) is written as [Redacted].
 //
 // It is OpenTelemetry's attribute.KeyValue in half the size, small enough to be built in registers: a start with three of
 // those in a group that is off takes 34 ns, with three of these 4 ns (BenchmarkStartDisabled).
@@ -187,7 +188,7 @@ type redactor struct {
 }
 
 func newRedactor(r Redaction) *redactor {
-	out := &redactor{keys: make(map[attribute.Key]struct{}, len(r.Keys)), patterns: append([]*regexp.Regexp(nil), r.Patterns...)}
+	out := &redactor{keys: make(map[attribute.Key]struct{}, len(r.Keys)), patterns: slices.Clone(r.Patterns)}
 	for _, key := range r.Keys {
 		out.keys[attribute.Key(key)] = struct{}{}
 	}

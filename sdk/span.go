@@ -24,8 +24,8 @@ import (
 const ScopeName = "nemo.lens"
 
 // Start begins a span in the trace of ctx while g is on, and returns a context that holds it. While g is off it returns ctx
-// and nil, whose methods do nothing: there is no allocation, the attributes included. What attributes a span takes is
-// said at [Attr].
+// and nil, whose methods do nothing: there is no allocation, the attributes included. How attributes are
+// made is said at [Attr].
 func (g SpanGroup) Start(ctx context.Context, name string, attrs ...Attr) (context.Context, *Span) {
 	if g.Enabled() {
 		return start(ctx, name, attrs)
@@ -185,14 +185,14 @@ func (s *Span) exception(kind, message string) {
 	))
 }
 
-// SetAttributes sets attributes, by the rules of [Attr].
+// SetAttributes sets attributes.
 func (s *Span) SetAttributes(attrs ...Attr) {
 	if s != nil && s.span.IsRecording() {
 		s.span.SetAttributes(safe(attrs)...)
 	}
 }
 
-// AddEvent adds an event of now, with attributes by the rules of [Attr].
+// AddEvent adds an event of now.
 func (s *Span) AddEvent(name string, attrs ...Attr) {
 	if s != nil && s.span.IsRecording() {
 		s.span.AddEvent(name, trace.WithAttributes(safe(attrs)...))
