@@ -204,18 +204,29 @@ func (r *redactor) text(text string) string {
 
 // safe are the attributes that spans take, redacted.
 func safe(attrs []Attr) []attribute.KeyValue {
-	out := make([]attribute.KeyValue, 0, len(attrs))
-	r := redaction.Load()
-	for _, a := range attrs {
-		if kv := r.clean(a.keyValue()); kv.Valid() {
-			out = append(out, kv)
-		}
+	out := make([]attribute.KeyValue, len(attrs))
+	for i := range attrs {
+		out[i] = attrs[i].keyValue()
 	}
-	return out
+	return redaction.Load().clean(out)
 }
 
-// clean redacts kv, and returns nothing where spans do not take it.
-func (r *redactor) clean(kv attribute.KeyValue) attribute.KeyValue {
+// clean leaves in kvs what spans take, redacted.
+func (r *redactor) clean(kvs []attribute.KeyValue) []attribute.KeyValue {
+	n := 0
+	for i := range kvs {
+		if r.take(&kvs[i]) {
+			if n != i {
+				kvs[n] = kvs[i]
+			}
+			n++
+		}
+	}
+	return kvs[:n]
+}
+
+// take redacts kv, and reports whether spans take it.
+func (r *redactor) take(kv *attribute.KeyValue) bool {
 	switch kv.Value.Type() {
 	case attribute.BOOL, attribute.INT64, attribute.FLOAT64, attribute.BOOLSLICE, attribute.INT64SLICE, attribute.FLOAT64SLICE:
 	case attribute.STRING:
@@ -233,7 +244,7 @@ func (r *redactor) clean(kv attribute.KeyValue) attribute.KeyValue {
 			kv.Value = attribute.StringSliceValue(texts)
 		}
 	default:
-		return attribute.KeyValue{}
+		return false
 	}
-	return kv
+	return kv.Key != ""
 }

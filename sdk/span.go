@@ -71,15 +71,12 @@ type Span struct {
 
 //go:noinline
 func start(ctx context.Context, name string, attrs []Attr) (context.Context, *Span) {
-	return startWith(ctx, name, SpanOptions{}, attrs)
+	ctx, span := tracer().Start(ctx, name, trace.WithAttributes(safe(attrs)...))
+	return ctx, &Span{span: span}
 }
 
 func startWith(ctx context.Context, name string, o SpanOptions, attrs []Attr) (context.Context, *Span) {
-	opts := make([]trace.SpanStartOption, 0, 5)
-	if len(attrs) > 0 {
-		opts = append(opts, trace.WithAttributes(safe(attrs)...))
-	}
-	opts = o.append(opts)
+	opts := o.append([]trace.SpanStartOption{trace.WithAttributes(safe(attrs)...)})
 	if o.Tracer == nil {
 		o.Tracer = tracer()
 	}
@@ -95,10 +92,7 @@ func (o SpanOptions) append(opts []trace.SpanStartOption) []trace.SpanStartOptio
 		links := slices.Clone(o.Links)
 		r := redaction.Load()
 		for i := range links {
-			links[i].Attributes = slices.Clone(links[i].Attributes)
-			for j, kv := range links[i].Attributes {
-				links[i].Attributes[j] = r.clean(kv)
-			}
+			links[i].Attributes = r.clean(slices.Clone(links[i].Attributes))
 		}
 		opts = append(opts, trace.WithLinks(links...))
 	}
