@@ -29,7 +29,7 @@ func (printer) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) err
 	for _, span := range spans {
 		fmt.Print(span.Name(), " ", span.Status().Code)
 		for _, kv := range span.Attributes() {
-			fmt.Print(" ", kv.Key, "=", kv.Value.Emit())
+			fmt.Print(" ", kv.Key, "=", kv.Value.String())
 		}
 		fmt.Println()
 	}

@@ -174,14 +174,14 @@ func TestErrorsOfManagedAndWrapped(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			recorder := record(t)
-			run := func(g SpanGroup) (err error, p any) {
+			run := func(g SpanGroup) (p any, err error) {
 				defer func() { p = recover() }()
-				return c.run(g, c.fn), nil
+				return nil, c.run(g, c.fn)
 			}
-			off, p := run(Group("off"))
+			p, off := run(Group("off"))
 			require.Equal(t, c.panics, p)
 			require.Empty(t, recorder.Ended(), "the body runs without a span")
-			err, p := run(on(t))
+			p, err := run(on(t))
 			require.Equal(t, c.panics, p)
 			require.Equal(t, off, err)
 			require.Len(t, recorder.Ended(), 1)
