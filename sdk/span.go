@@ -24,8 +24,8 @@ import (
 const ScopeName = "nemo.lens"
 
 // Start begins a span in the trace of ctx while g is on, and returns a context that holds it. While g is off it returns ctx
-// and nil, whose methods do nothing: there is no allocation, the attributes included. How attributes are
-// made is said at [Attr].
+// and nil, whose methods do nothing: nothing is allocated, attributes included. How attributes are made is said
+// at [Attr].
 func (g SpanGroup) Start(ctx context.Context, name string, attrs ...Attr) (context.Context, *Span) {
 	if g.Enabled() {
 		return start(ctx, name, attrs)
@@ -69,6 +69,8 @@ type Span struct {
 	typed bool // the status of an error says its type
 }
 
+// start is out of line, so that a start in a group that is off does not pay for its stack.
+//
 //go:noinline
 func start(ctx context.Context, name string, attrs []Attr) (context.Context, *Span) {
 	ctx, span := tracer().Start(ctx, name, trace.WithAttributes(safe(attrs)...))
@@ -112,6 +114,8 @@ func (s *Span) End(opts ...trace.SpanEndOption) {
 	}
 }
 
+// end is out of line, so that End is inlined: on nil it is a comparison.
+//
 //go:noinline
 func (s *Span) end(opts []trace.SpanEndOption) { s.span.End(slices.Clone(opts)...) }
 
