@@ -509,7 +509,8 @@ func TestWaiting(t *testing.T) {
 		go func() { answers <- e.pushTraces(context.Background(), ofRuns(0, run)) }()
 	}
 	p.giveBack(held)
-	require.True(t, (<-answers == nil) != (<-answers == nil), "one fails, and the other is written")
+	first, second := <-answers, <-answers
+	require.True(t, (first == nil) != (second == nil), "one fails, and the other is written: %v, %v", first, second)
 }
 
 // TestFewOpenFiles: the files of a path that does not depend on what is written are always open.
