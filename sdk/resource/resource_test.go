@@ -312,9 +312,9 @@ func TestCheckSource(t *testing.T) {
 
 func TestWandb(t *testing.T) {
 	files := map[string]string{
-		"work/wandb/latest-run": "-> run-20261129_173700-k3xq9a2b",
-		"work/wandb/run-20261129_173700-k3xq9a2b/files/wandb-metadata.json": `{"os":"Linux","entity":"acme","project":"llm","email":"a@example.com"}`,
-		"evil/wandb/latest-run":                          "-> ../../work/wandb/run-20261129_173700-k3xq9a2b",
+		"scratch/wandb/latest-run": "-> run-20261129_173700-k3xq9a2b",
+		"scratch/wandb/run-20261129_173700-k3xq9a2b/files/wandb-metadata.json": `{"os":"Linux","entity":"acme","project":"llm","email":"a@example.com"}`,
+		"evil/wandb/latest-run":                          "-> ../../scratch/wandb/run-20261129_173700-k3xq9a2b",
 		"broken/wandb/latest-run":                        "-> run-1-x",
 		"broken/wandb/run-1-x/files/wandb-metadata.json": "{",
 	}
@@ -325,8 +325,8 @@ func TestWandb(t *testing.T) {
 	}{
 		{"nothing", nil, ""},
 		{"variables", map[string]string{"WANDB_ENTITY": "e", "WANDB_PROJECT": "p", "WANDB_RUN_ID": "r", "WANDB_API_KEY": "secret"}, "e p r"},
-		{"run folder", map[string]string{"WANDB_DIR": "/work"}, "acme llm k3xq9a2b"},
-		{"variables first", map[string]string{"WANDB_DIR": "/work", "WANDB_PROJECT": "p"}, "p acme k3xq9a2b"},
+		{"run folder", map[string]string{"WANDB_DIR": "/scratch"}, "acme llm k3xq9a2b"},
+		{"variables first", map[string]string{"WANDB_DIR": "/scratch", "WANDB_PROJECT": "p"}, "p acme k3xq9a2b"},
 		{"a folder that links out of itself", map[string]string{"WANDB_DIR": "/evil"}, ""},
 		{"a broken file", map[string]string{"WANDB_DIR": "/broken"}, ""},
 	}
