@@ -118,8 +118,8 @@ func newPool(e *jsonlExporter) (*pool, error) {
 			return nil, errors.Join(err, root.close())
 		}
 		for _, path := range p.index.paths() {
-			key, _ := template.keyOf(path)
-			if !strings.Contains(key, overflowValue) && len(p.keys) < e.cfg.MaxPartitions {
+			key, ours := template.keyOf(path) // Other exporters' files are in the index too.
+			if ours && !strings.Contains(key, overflowValue) && len(p.keys) < e.cfg.MaxPartitions {
 				p.keys[key] = struct{}{}
 			}
 		}
