@@ -1,0 +1,3 @@
+package shape
+
+func parseTemplate(string) (struct{}, error) { return struct{}{}, nil }
