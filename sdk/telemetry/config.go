@@ -1,8 +1,14 @@
 // Copyright The lenscol Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package telemetry is the configuration of a process's telemetry, under the variables that NeMo Lens and OpenTelemetry
-// define: a Go process of a training stack is set up by the same environment as its Python ranks.
+// Package telemetry sets up a process's telemetry, as NeMo Lens does it for Python: under the variables that NeMo Lens and
+// OpenTelemetry define, so that a Go process of a training stack is set up by the same environment as its Python ranks.
+//
+//	config, err := telemetry.FromEnv(telemetry.Source{})
+//	…
+//	handle, err := telemetry.Setup(ctx, config, telemetry.WithRank(rank, worldSize))
+//	…
+//	defer handle.Shutdown(context.Background())
 package telemetry // import "github.com/lenscol/lenscol/sdk/telemetry"
 
 import (
@@ -111,6 +117,8 @@ func (c Config) validate(name func(field string) string) error {
 			refuse(signal.name+".protocol", "%w", err)
 		} else if err := t.validEndpoint(); err != nil {
 			refuse(signal.name+".endpoint", "%w", err)
+		} else if err := t.validHeaders(); err != nil {
+			refuse(signal.name+".headers", "%w", err)
 		}
 	}
 	return errors.Join(errs...)

@@ -64,13 +64,15 @@ func TestEveryVariable(t *testing.T) {
 		}, "thrift", ""},
 		{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", true, "http/protobuf", func(c *Config) {
 			c.Traces = Target{Protocol: ProtocolHTTP, Endpoint: "http://localhost:4318/v1/traces"}
-		}, "thrift", `unknown protocol "thrift", must be grpc, http/protobuf or http/json`},
+		}, "thrift", `unknown protocol "thrift", must be grpc, http/protobuf, http/json, console or none`},
+		{"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", true, "none", func(c *Config) { c.Metrics.Protocol = ProtocolNone }, bad, ""},
+		{"OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", true, "console", func(c *Config) { c.Logs.Protocol = ProtocolConsole }, bad, ""},
 		{"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", true, "http/protobuf", func(c *Config) {
 			c.Metrics = Target{Protocol: ProtocolHTTP, Endpoint: "http://localhost:4318/v1/metrics"}
-		}, "http", `unknown protocol "http", must be grpc, http/protobuf or http/json`},
+		}, "http", `unknown protocol "http", must be grpc, http/protobuf, http/json, console or none`},
 		{"OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", true, "http/protobuf", func(c *Config) {
 			c.Logs = Target{Protocol: ProtocolHTTP, Endpoint: "http://localhost:4318/v1/logs"}
-		}, "GRPC", `unknown protocol "GRPC", must be grpc, http/protobuf or http/json`},
+		}, "GRPC", `unknown protocol "GRPC", must be grpc, http/protobuf, http/json, console or none`},
 		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", true, "collector:4317", func(c *Config) { c.Traces.Endpoint = "collector:4317" }, "collector",
 			`it is no endpoint, must be host:port or a URL that begins with http:// or https://`},
 		{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", true, "https://m", func(c *Config) { c.Metrics.Endpoint = "https://m" }, "ftp://user:hunter2@m",
@@ -212,7 +214,13 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"rank", func(c *Config) { c.ExportRank = math.MaxInt }, `export_strategy: "single_rank": export_rank: 9223372036854775807 is beyond `},
 		{"exporter", func(c *Config) { c.Exporter = "" }, `exporter: unknown exporter type "", must be otlp or console`},
 		{"interval", func(c *Config) { c.MetricExportInterval = -time.Second }, "metric_export_interval: -1s must be above 0"},
-		{"protocol", func(c *Config) { c.Logs.Protocol = "" }, `logs.protocol: unknown protocol "", must be grpc, http/protobuf or http/json`},
+		{"protocol", func(c *Config) { c.Logs.Protocol = "" }, `logs.protocol: unknown protocol "", must be grpc, http/protobuf, http/json, console or none`},
+		{"query", func(c *Config) { c.Metrics = Target{Protocol: ProtocolHTTP, Endpoint: "http://m/v1?key=hunter2"} },
+			"metrics.endpoint: it has a query or a fragment, which exporters do not send: must be without ? and #"},
+		{"header's name", func(c *Config) { c.Logs.Headers = map[string]Secret{"api key": "hunter2"} },
+			`logs.headers: "api key" is no name of a header, must be letters, digits and -`},
+		{"header's value", func(c *Config) { c.Logs.Headers = map[string]Secret{"key": "hunter2\n"} },
+			`logs.headers: the value of "key" must be printable ASCII`},
 		{"credentials before host:port", func(c *Config) { c.Traces.Endpoint = "token@host:4317" },
 			`traces.endpoint: it is no endpoint, must be host:port or a URL that begins with http:// or https://`},
 		{"endpoint", func(c *Config) { c.Metrics = Target{Protocol: ProtocolHTTP, Endpoint: "host:1"} },
@@ -222,6 +230,7 @@ func TestValidateNamesTheField(t *testing.T) {
 			config := Default()
 			c.set(&config)
 			require.ErrorContains(t, config.Validate(), c.want)
+			require.NotContains(t, config.Validate().Error(), "hunter2")
 		})
 	}
 }
@@ -248,7 +257,7 @@ func TestStrategyFollowsTheFields(t *testing.T) {
 func TestStringHasNoSecrets(t *testing.T) {
 	c, err := fromEnv(Source{}, map[string]string{
 		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
-		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://api:hunter2@trace.wandb.ai/otel/v1/traces?key=hunter2",
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://api:hunter2@trace.wandb.ai/otel/v1/traces",
 		"OTEL_EXPORTER_OTLP_TRACES_HEADERS":  "wandb-api-key=hunter2",
 		"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT":   "collector:4317",
 		"NEMO_LENS_RUN_ID":                   "run-7",
@@ -266,8 +275,10 @@ func TestStringHasNoSecrets(t *testing.T) {
 		fmt.Sprintf("%v %#v", c.Traces.Headers, c.Traces.Headers), string(headers)} {
 		require.NotContains(t, text, "hunter2")
 	}
-	c.Traces.Endpoint = "hunter2"
-	require.NotContains(t, c.String(), "hunter2")
+	for _, endpoint := range []string{"hunter2", "https://trace.wandb.ai/otel?key=hunter2"} {
+		c.Traces.Endpoint = endpoint
+		require.NotContains(t, c.String(), "hunter2")
+	}
 }
 
 func FuzzFromEnv(f *testing.F) {

@@ -86,6 +86,9 @@ func (r *reader) target(t *Target, signal, path string) {
 	}
 	read(r, &t.Protocol, parseText, of("protocol"))
 	read(r, &t.Headers, parseHeaders, of("headers"))
+	if !t.sends() {
+		return
+	}
 	if t.Protocol != ProtocolGRPC {
 		t.Endpoint = "http://localhost:4318/" + path
 	}

@@ -4,6 +4,7 @@
 package telemetry // import "github.com/lenscol/lenscol/sdk/telemetry"
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,7 +17,7 @@ import (
 // Target is where a signal goes by OTLP. Its variables and their rules are OpenTelemetry's (OTLP exporter configuration): the
 // signal's own, as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, else those for all, as OTEL_EXPORTER_OTLP_ENDPOINT.
 type Target struct {
-	Protocol string // grpc
+	Protocol string // grpc, http/protobuf, http/json, console or none; grpc
 	// Endpoint is the whole URL that requests go to. For HTTP, that of a signal's own variable is used as it is, and to the
 	// one for all /v1/traces, /v1/metrics or /v1/logs is added. gRPC takes host:port too.
 	Endpoint string
@@ -28,7 +29,12 @@ const (
 	ProtocolGRPC = "grpc"
 	ProtocolHTTP = "http/protobuf"
 	ProtocolJSON = "http/json"
+
+	ProtocolConsole = "console" // NeMo Lens's console lines; see [WithOutput]
+	ProtocolNone    = "none"    // exports nothing
 )
+
+const protocols = "grpc, http/protobuf, http/json, console or none"
 
 // Secret is text that is never printed.
 type Secret string
@@ -54,29 +60,76 @@ var signals = []struct {
 
 func validProtocol(protocol string) error {
 	switch protocol {
-	case ProtocolGRPC, ProtocolHTTP, ProtocolJSON:
+	case ProtocolGRPC, ProtocolHTTP, ProtocolJSON, ProtocolConsole, ProtocolNone:
 		return nil
 	}
-	return fmt.Errorf("unknown protocol %q, must be grpc, http/protobuf or http/json", protocol)
+	return fmt.Errorf("unknown protocol %q, must be %s", protocol, protocols)
 }
+
+// sends reports whether t has an endpoint.
+func (t Target) sends() bool { return t.Protocol != ProtocolConsole && t.Protocol != ProtocolNone }
 
 // The texts of these errors leave the endpoint out: it may hold credentials.
 var (
 	errEndpoint     = errors.New("it is no endpoint, must be a URL that begins with http:// or https://")
 	errGRPCEndpoint = errors.New("it is no endpoint, must be host:port or a URL that begins with http:// or https://")
+	errQuery        = errors.New("it has a query or a fragment, which exporters do not send: must be without ? and #")
 )
 
 func (t Target) validEndpoint() error {
+	if !t.sends() {
+		return nil
+	}
 	if t.Protocol == ProtocolGRPC && !strings.Contains(t.Endpoint, "://") {
 		if host, port, err := net.SplitHostPort(t.Endpoint); err != nil || host == "" || port == "" || strings.Contains(host, "@") {
 			return errGRPCEndpoint
 		}
 		return nil
 	}
-	if _, err := parseEndpoint(t.Endpoint); err != nil {
-		return err
+	u, err := parseEndpoint(t.Endpoint)
+	if err == nil && (u.RawQuery != "" || u.ForceQuery || u.Fragment != "") {
+		return errQuery
+	}
+	return err
+}
+
+// validHeaders checks that headers can be sent (RFC 9110, 5.1 and 5.5). Its errors leave the values out.
+func (t Target) validHeaders() error {
+	for _, key := range slices.Sorted(maps.Keys(t.Headers)) {
+		if key == "" || strings.ContainsFunc(key, isOutsideOfTokens) {
+			return fmt.Errorf("%q is no name of a header, must be letters, digits and -", key)
+		}
+		if strings.ContainsFunc(string(t.Headers[key]), func(r rune) bool { return r < ' ' || r > '~' }) {
+			return fmt.Errorf("the value of %q must be printable ASCII", key)
+		}
 	}
 	return nil
+}
+
+func isOutsideOfTokens(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+}
+
+// headers are those of a request: t's, and what the endpoint's credentials make, which exporters would leave out.
+func (t Target) headers() map[string]string {
+	headers := make(map[string]string, len(t.Headers))
+	for key, value := range t.Headers {
+		headers[strings.ToLower(key)] = string(value)
+	}
+	u, err := parseEndpoint(t.Endpoint)
+	if err != nil || u.User == nil || headers["authorization"] != "" {
+		return headers
+	}
+	password, _ := u.User.Password()
+	headers["authorization"] = "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))
+	return headers
+}
+
+// toConsole makes t console lines, unless it exports nothing.
+func (t *Target) toConsole() {
+	if t.Protocol != ProtocolNone {
+		t.Protocol = ProtocolConsole
+	}
 }
 
 func parseEndpoint(text string) (*url.URL, error) {
@@ -126,6 +179,9 @@ func parseHeaders(text string) (map[string]Secret, error) {
 
 // String is t without secrets.
 func (t Target) String() string {
+	if !t.sends() {
+		return t.Protocol
+	}
 	where := "an endpoint that is not valid"
 	if u, err := parseEndpoint(t.Endpoint); err == nil {
 		where = u.Scheme + "://" + u.Host + u.EscapedPath()

@@ -1,0 +1,68 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry // import "github.com/lenscol/lenscol/sdk/telemetry"
+
+import (
+	"context"
+	"strings"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// The exporters read what a Target does not have from the environment themselves: OTEL_EXPORTER_OTLP_TIMEOUT, _COMPRESSION,
+// _CERTIFICATE, _CLIENT_CERTIFICATE, _CLIENT_KEY, _INSECURE. None connects before there is something to send. They are nil where
+// the protocol is none.
+
+func newSpanExporter(ctx context.Context, t Target, o *options) (sdktrace.SpanExporter, error) {
+	switch t.Protocol {
+	case ProtocolGRPC:
+		endpoint := otlptracegrpc.WithEndpointURL(t.Endpoint)
+		if t.isHostPort() {
+			endpoint = otlptracegrpc.WithEndpoint(t.Endpoint)
+		}
+		return otlptracegrpc.New(ctx, endpoint, otlptracegrpc.WithHeaders(t.headers()))
+	case ProtocolHTTP:
+		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(t.Endpoint), otlptracehttp.WithHeaders(t.headers()))
+	}
+	return nil, nil
+}
+
+func newMetricExporter(ctx context.Context, t Target, o *options) (sdkmetric.Exporter, error) {
+	switch t.Protocol {
+	case ProtocolGRPC:
+		endpoint := otlpmetricgrpc.WithEndpointURL(t.Endpoint)
+		if t.isHostPort() {
+			endpoint = otlpmetricgrpc.WithEndpoint(t.Endpoint)
+		}
+		return otlpmetricgrpc.New(ctx, endpoint, otlpmetricgrpc.WithHeaders(t.headers()))
+	case ProtocolHTTP:
+		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(t.Endpoint), otlpmetrichttp.WithHeaders(t.headers()))
+	}
+	return nil, nil
+}
+
+func newLogExporter(ctx context.Context, t Target, o *options) (sdklog.Exporter, error) {
+	switch t.Protocol {
+	case ProtocolGRPC:
+		endpoint := otlploggrpc.WithEndpointURL(t.Endpoint)
+		if t.isHostPort() {
+			endpoint = otlploggrpc.WithEndpoint(t.Endpoint)
+		}
+		return otlploggrpc.New(ctx, endpoint, otlploggrpc.WithHeaders(t.headers()))
+	case ProtocolHTTP:
+		return otlploghttp.New(ctx, otlploghttp.WithEndpointURL(t.Endpoint), otlploghttp.WithHeaders(t.headers()))
+	}
+	return nil, nil
+}
+
+// isHostPort reports whether the endpoint is host:port, for which OTEL_EXPORTER_OTLP_INSECURE says whether TLS is used.
+func (t Target) isHostPort() bool { return !strings.Contains(t.Endpoint, "://") }

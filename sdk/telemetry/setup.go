@@ -1,0 +1,268 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry // import "github.com/lenscol/lenscol/sdk/telemetry"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel"
+	logglobal "go.opentelemetry.io/otel/log/global"
+	"go.opentelemetry.io/otel/propagation"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	lens "github.com/lenscol/lenscol/sdk"
+	"github.com/lenscol/lenscol/sdk/rank"
+	"github.com/lenscol/lenscol/sdk/telemetry/internal/closer"
+	"github.com/lenscol/lenscol/sdk/telemetry/internal/ids"
+	"github.com/lenscol/lenscol/sdk/telemetry/internal/sampler"
+)
+
+// ErrAlreadySetUp is of a second Setup in one process.
+var ErrAlreadySetUp = errors.New("telemetry is set up already in this process")
+
+var isSetUp atomic.Bool
+
+// Setup starts the telemetry of this process: it finds the run id, decides whether this rank exports, makes the providers
+// and makes them OpenTelemetry's global ones, with W3C trace context and baggage as the global propagator, and switches the
+// span groups on (NeMo Lens, setup_telemetry).
+//
+// Where the Config is disabled, or the strategy picks other ranks, nothing is started, no goroutine and no connection: the
+// Handle's providers do nothing, the global ones stay, and all groups are off.
+//
+// The error is of the Config, of an option, or [ErrAlreadySetUp]; an endpoint that cannot be reached is none. The Handle
+// is never nil: beside an error it is one that does nothing. ctx bounds Setup alone.
+func Setup(ctx context.Context, cfg Config, opts ...Option) (*Handle, error) {
+	o := newOptions(opts)
+	if !cfg.Enabled {
+		return newHandle(identity{}), nil
+	}
+	before := isSetUp.Swap(true)
+	if before && !o.reinit {
+		return newHandle(identity{}), fmt.Errorf("set up telemetry: %w", ErrAlreadySetUp)
+	}
+	h, err := setup(ctx, cfg, o)
+	if err != nil {
+		isSetUp.Store(before)
+		return newHandle(identity{}), fmt.Errorf("set up telemetry: %w", err)
+	}
+	return h, nil
+}
+
+func setup(ctx context.Context, cfg Config, o *options) (*Handle, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	id, err := identify(ctx, cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	exports, err := id.exports(ctx, cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	h := newHandle(id)
+	if exports {
+		if err := h.start(ctx, cfg, o); err != nil {
+			return nil, errors.Join(err, h.Shutdown(ctx))
+		}
+	}
+	if o.publish {
+		restore, err := publish(id.resource)
+		if err != nil {
+			return nil, errors.Join(err, h.Shutdown(ctx))
+		}
+		h.undo = append(h.undo, restore)
+	}
+	return h, nil
+}
+
+// exports decides whether this process exports. One that has no rank does, and so does one of which the strategy cannot tell.
+func (id identity) exports(ctx context.Context, cfg Config, o *options) (bool, error) {
+	strategy, who := o.strategy, id.rank
+	if !id.isRank {
+		if strategy == nil {
+			return true, nil
+		}
+		who = rank.Identity{Rank: 0, WorldSize: 1}
+	}
+	if strategy == nil {
+		var err error
+		if strategy, err = cfg.Strategy(); err != nil {
+			return false, err
+		}
+	}
+	if who.LocalRank < 0 {
+		who.LocalRank = 0 // NeMo Lens: LOCAL_RANK or 0
+	}
+	if !strategy.Decides(who) {
+		slog.WarnContext(ctx, "the strategy cannot tell whether this rank exports, so it does: the world size is not known",
+			"strategy", cfg.ExportStrategy, "rank", who.Rank)
+		return true, nil
+	}
+	return strategy.Exports(who), nil
+}
+
+// start makes the providers, and then all else that runs while the process exports.
+func (h *Handle) start(ctx context.Context, cfg Config, o *options) error {
+	h.exporting = true
+	if cfg.Exporter == ExporterConsole {
+		for _, signal := range signals {
+			signal.of(&cfg).toConsole()
+		}
+	}
+	if cfg.TracesEnabled {
+		if err := h.startTraces(ctx, cfg, o); err != nil {
+			return fmt.Errorf("traces: %w", err)
+		}
+	}
+	if cfg.MetricsEnabled {
+		if err := h.startMetrics(ctx, cfg, o); err != nil {
+			return fmt.Errorf("metrics: %w", err)
+		}
+	}
+	if cfg.LogsEnabled {
+		if err := h.startLogs(ctx, cfg, o); err != nil {
+			return fmt.Errorf("logs: %w", err)
+		}
+	}
+	for _, p := range h.signals {
+		h.undo = append(h.undo, p.install())
+	}
+	h.undo = append(h.undo, replace(otel.GetTextMapPropagator, otel.SetTextMapPropagator, newPropagator()))
+	h.undo = append(h.undo, func() { lens.SetGroups("") })
+	lens.SetGroups(cfg.SpanGroups)
+	if o.groupsFile != "" {
+		h.stopWatch = watchGroups(o.groupsFile, o.groupsSignals)
+	}
+	return nil
+}
+
+func (h *Handle) startTraces(ctx context.Context, cfg Config, o *options) error {
+	exporter, target := o.spanExporter, Target{}
+	if exporter == nil {
+		target = cfg.Traces
+		var err error
+		if exporter, err = newSpanExporter(ctx, target, o); err != nil {
+			return newGuard(h.life, target).clean(err)
+		}
+	}
+	own := []sdktrace.SpanProcessor{}
+	var flush func(context.Context) error
+	if exporter != nil {
+		batch := sdktrace.NewBatchSpanProcessor(guardedSpans{exporter, newGuard(h.life, target)})
+		own, flush = append(own, batch), batch.ForceFlush
+	}
+	h.closer = closer.New(closer.DefaultLimit, flush)
+
+	opts := []sdktrace.TracerProviderOption{sdktrace.WithResource(h.resource), sdktrace.WithIDGenerator(ids.New())}
+	for _, p := range slices.Concat([]sdktrace.SpanProcessor{h.closer}, o.spanProcessors, own) {
+		opts = append(opts, sdktrace.WithSpanProcessor(p))
+	}
+	if o.sampler != nil {
+		opts = append(opts, sdktrace.WithSampler(o.sampler))
+	} else if cfg.SamplerEnabled {
+		opts = append(opts, sdktrace.WithSampler(RankAwareSampler(h.rank.Rank, cfg.ExportSampleRate)))
+	}
+	provider := sdktrace.NewTracerProvider(opts...)
+	h.spans, h.tracers = provider, ids.WithRandomFlag(provider)
+	h.signals = append(h.signals, signalProvider{
+		name:  "traces",
+		flush: provider.ForceFlush,
+		shutdown: func(ctx context.Context) error {
+			err := provider.Shutdown(ctx)
+			for _, p := range own { // a provider whose time is over leaves its processors running
+				err = errors.Join(err, p.Shutdown(ctx))
+			}
+			return err
+		},
+		install: func() func() { return replace(otel.GetTracerProvider, otel.SetTracerProvider, h.tracers) },
+	})
+	return nil
+}
+
+func (h *Handle) startMetrics(ctx context.Context, cfg Config, o *options) error {
+	opts := []sdkmetric.Option{sdkmetric.WithResource(h.resource)}
+	reader := o.metricReader
+	if reader == nil {
+		exporter, err := newMetricExporter(ctx, cfg.Metrics, o)
+		if err != nil {
+			return newGuard(h.life, cfg.Metrics).clean(err)
+		}
+		if exporter != nil {
+			reader = sdkmetric.NewPeriodicReader(guardedMetrics{exporter, newGuard(h.life, cfg.Metrics)},
+				sdkmetric.WithInterval(cfg.MetricExportInterval))
+		}
+	}
+	if reader != nil {
+		opts = append(opts, sdkmetric.WithReader(reader))
+	}
+	provider := sdkmetric.NewMeterProvider(opts...)
+	h.meters = provider
+	h.signals = append(h.signals, signalProvider{
+		name:     "metrics",
+		flush:    provider.ForceFlush,
+		shutdown: provider.Shutdown,
+		install:  func() func() { return replace(otel.GetMeterProvider, otel.SetMeterProvider, h.meters) },
+	})
+	return nil
+}
+
+func (h *Handle) startLogs(ctx context.Context, cfg Config, o *options) error {
+	opts := []sdklog.LoggerProviderOption{sdklog.WithResource(h.resource)}
+	processor := o.logProcessor
+	if processor == nil {
+		exporter, err := newLogExporter(ctx, cfg.Logs, o)
+		if err != nil {
+			return newGuard(h.life, cfg.Logs).clean(err)
+		}
+		if exporter != nil {
+			processor = sdklog.NewBatchProcessor(guardedLogs{exporter, newGuard(h.life, cfg.Logs)})
+		}
+	}
+	if processor != nil {
+		opts = append(opts, sdklog.WithProcessor(processor))
+	}
+	provider := sdklog.NewLoggerProvider(opts...)
+	h.loggers = provider
+	h.signals = append(h.signals, signalProvider{
+		name:     "logs",
+		flush:    provider.ForceFlush,
+		shutdown: provider.Shutdown,
+		install:  func() func() { return replace(logglobal.GetLoggerProvider, logglobal.SetLoggerProvider, h.loggers) },
+	})
+	return nil
+}
+
+// replace sets a global, and returns what sets it back unless somebody else has set it meanwhile.
+func replace[T comparable](get func() T, set func(T), value T) (restore func()) {
+	before := get()
+	set(value)
+	return func() {
+		if get() == value {
+			set(before)
+		}
+	}
+}
+
+// newPropagator is lens.Propagator as a pointer, which can be compared.
+func newPropagator() propagation.TextMapPropagator {
+	return &struct{ propagation.TextMapPropagator }{lens.Propagator()}
+}
+
+// RankAwareSampler records all spans of a process or none, by the hash that the strategy sampled uses: all where the hash of
+// the rank is below rate, a number from 0 to 1. The decision of a parent does not count (NeMo Lens, RankAwareSampler).
+func RankAwareSampler(rank int, rate float64) sdktrace.Sampler { return sampler.New(rank, rate) }
+
+// ParentBasedRankAwareSampler is RankAwareSampler for spans without a parent; all others follow theirs, so that a trace
+// which comes in sampled keeps its children.
+func ParentBasedRankAwareSampler(rank int, rate float64) sdktrace.Sampler {
+	return sampler.NewParentBased(rank, rate)
+}
