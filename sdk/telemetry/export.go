@@ -16,53 +16,72 @@ import (
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/lenscol/lenscol/sdk/telemetry/internal/console"
+	"github.com/lenscol/lenscol/sdk/telemetry/internal/otlpjson"
 )
 
 // The exporters read what a Target does not have from the environment themselves: OTEL_EXPORTER_OTLP_TIMEOUT, _COMPRESSION,
 // _CERTIFICATE, _CLIENT_CERTIFICATE, _CLIENT_KEY, _INSECURE. None connects before there is something to send. They are nil where
 // the protocol is none.
 
-func newSpanExporter(ctx context.Context, t Target, o *options) (sdktrace.SpanExporter, error) {
+func newSpanExporter(ctx context.Context, t Target, lines *console.Console) (sdktrace.SpanExporter, error) {
 	switch t.Protocol {
 	case ProtocolGRPC:
-		endpoint := otlptracegrpc.WithEndpointURL(t.Endpoint)
+		endpoint := otlptracegrpc.WithEndpointURL
 		if t.isHostPort() {
-			endpoint = otlptracegrpc.WithEndpoint(t.Endpoint)
+			endpoint = otlptracegrpc.WithEndpoint
 		}
-		return otlptracegrpc.New(ctx, endpoint, otlptracegrpc.WithHeaders(t.headers()))
+		return otlptracegrpc.New(ctx, endpoint(t.Endpoint), otlptracegrpc.WithHeaders(t.headers()))
 	case ProtocolHTTP:
 		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(t.Endpoint), otlptracehttp.WithHeaders(t.headers()))
+	case ProtocolJSON:
+		return otlpjson.NewSpans(ctx, t.json())
+	case ProtocolConsole:
+		return lines.Spans(), nil
 	}
 	return nil, nil
 }
 
-func newMetricExporter(ctx context.Context, t Target, o *options) (sdkmetric.Exporter, error) {
+func newMetricExporter(ctx context.Context, t Target, lines *console.Console) (sdkmetric.Exporter, error) {
 	switch t.Protocol {
 	case ProtocolGRPC:
-		endpoint := otlpmetricgrpc.WithEndpointURL(t.Endpoint)
+		endpoint := otlpmetricgrpc.WithEndpointURL
 		if t.isHostPort() {
-			endpoint = otlpmetricgrpc.WithEndpoint(t.Endpoint)
+			endpoint = otlpmetricgrpc.WithEndpoint
 		}
-		return otlpmetricgrpc.New(ctx, endpoint, otlpmetricgrpc.WithHeaders(t.headers()))
+		return otlpmetricgrpc.New(ctx, endpoint(t.Endpoint), otlpmetricgrpc.WithHeaders(t.headers()))
 	case ProtocolHTTP:
 		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(t.Endpoint), otlpmetrichttp.WithHeaders(t.headers()))
+	case ProtocolJSON:
+		return otlpjson.NewMetrics(ctx, t.json())
+	case ProtocolConsole:
+		return lines.Metrics(), nil
 	}
 	return nil, nil
 }
 
-func newLogExporter(ctx context.Context, t Target, o *options) (sdklog.Exporter, error) {
+func newLogExporter(ctx context.Context, t Target, lines *console.Console) (sdklog.Exporter, error) {
 	switch t.Protocol {
 	case ProtocolGRPC:
-		endpoint := otlploggrpc.WithEndpointURL(t.Endpoint)
+		endpoint := otlploggrpc.WithEndpointURL
 		if t.isHostPort() {
-			endpoint = otlploggrpc.WithEndpoint(t.Endpoint)
+			endpoint = otlploggrpc.WithEndpoint
 		}
-		return otlploggrpc.New(ctx, endpoint, otlploggrpc.WithHeaders(t.headers()))
+		return otlploggrpc.New(ctx, endpoint(t.Endpoint), otlploggrpc.WithHeaders(t.headers()))
 	case ProtocolHTTP:
 		return otlploghttp.New(ctx, otlploghttp.WithEndpointURL(t.Endpoint), otlploghttp.WithHeaders(t.headers()))
+	case ProtocolJSON:
+		return otlpjson.NewLogs(ctx, t.json())
+	case ProtocolConsole:
+		return lines.Logs(), nil
 	}
 	return nil, nil
 }
 
 // isHostPort reports whether the endpoint is host:port, for which OTEL_EXPORTER_OTLP_INSECURE says whether TLS is used.
 func (t Target) isHostPort() bool { return !strings.Contains(t.Endpoint, "://") }
+
+func (t Target) json() otlpjson.Target {
+	return otlpjson.Target{Endpoint: t.Endpoint, Headers: t.headers()}
+}

@@ -111,8 +111,11 @@ func (h *Handle) LeakedSpans() uint64 {
 }
 
 // ForceFlush exports what all signals hold, all at once, and returns when that is done or ctx is over, after [DefaultTimeout]
-// where ctx has no deadline. The error names each signal that was not exported.
+// where ctx has no deadline. The error names each signal that was not exported. After Shutdown it does nothing.
 func (h *Handle) ForceFlush(ctx context.Context) error {
+	if h.stopping.Load() {
+		return nil
+	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	return h.each(ctx, "flush", func(p signalProvider) error { return p.flush(ctx) })

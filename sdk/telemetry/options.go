@@ -13,6 +13,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/lenscol/lenscol/sdk/rank"
+	"github.com/lenscol/lenscol/sdk/telemetry/internal/console"
 )
 
 // Option is what [Setup] is told beside the [Config]. It is made by the functions of this package.
@@ -37,7 +38,7 @@ type options struct {
 	spanExporter   sdktrace.SpanExporter
 	metricReader   sdkmetric.Reader
 	logProcessor   sdklog.Processor
-	output         io.Writer
+	lines          *console.Console
 
 	groupsFile    string
 	groupsSignals []os.Signal
@@ -46,7 +47,7 @@ type options struct {
 }
 
 func newOptions(list []Option) *options {
-	o := &options{localRank: rank.Unknown, output: os.Stdout}
+	o := &options{localRank: rank.Unknown, lines: console.New(os.Stdout)}
 	for _, option := range list {
 		option.apply(o)
 	}
@@ -113,7 +114,9 @@ func WithLogProcessor(p sdklog.Processor) Option {
 }
 
 // WithOutput says where console lines are written; to standard output unless it is given.
-func WithOutput(w io.Writer) Option { return optionFunc(func(o *options) { o.output = w }) }
+func WithOutput(w io.Writer) Option {
+	return optionFunc(func(o *options) { o.lines = console.New(w) })
+}
 
 // WithGroupsFile switches the span groups by a file, while the process runs: the groups and presets that it names, with commas or
 // blanks between, are on, and no others; `none` switches all off; a # begins a comment. The file is read at the start, and then

@@ -150,7 +150,7 @@ func (h *Handle) startTraces(ctx context.Context, cfg Config, o *options) error 
 	if exporter == nil {
 		target = cfg.Traces
 		var err error
-		if exporter, err = newSpanExporter(ctx, target, o); err != nil {
+		if exporter, err = newSpanExporter(ctx, target, o.lines); err != nil {
 			return newGuard(h.life, target).clean(err)
 		}
 	}
@@ -192,7 +192,7 @@ func (h *Handle) startMetrics(ctx context.Context, cfg Config, o *options) error
 	opts := []sdkmetric.Option{sdkmetric.WithResource(h.resource)}
 	reader := o.metricReader
 	if reader == nil {
-		exporter, err := newMetricExporter(ctx, cfg.Metrics, o)
+		exporter, err := newMetricExporter(ctx, cfg.Metrics, o.lines)
 		if err != nil {
 			return newGuard(h.life, cfg.Metrics).clean(err)
 		}
@@ -219,7 +219,7 @@ func (h *Handle) startLogs(ctx context.Context, cfg Config, o *options) error {
 	opts := []sdklog.LoggerProviderOption{sdklog.WithResource(h.resource)}
 	processor := o.logProcessor
 	if processor == nil {
-		exporter, err := newLogExporter(ctx, cfg.Logs, o)
+		exporter, err := newLogExporter(ctx, cfg.Logs, o.lines)
 		if err != nil {
 			return newGuard(h.life, cfg.Logs).clean(err)
 		}

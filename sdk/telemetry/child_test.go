@@ -1,0 +1,8 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+const childVariable = "LENS_TEST_CHILD"
+
+func runChild(string) {}
