@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -18,9 +19,8 @@ const CarrierKey = "_otel_carrier"
 
 var propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 
-// Propagator is W3C Trace Context and Baggage, what NeMo Lens sends. It serves for carriers other than maps:
-//
-//	lens.Propagator().Inject(ctx, propagation.HeaderCarrier(request.Header))
+// Propagator is W3C Trace Context and Baggage, what NeMo Lens sends. It serves for carriers other than maps and headers; that of
+// gRPC is in contrib/grpc.
 func Propagator() propagation.TextMapPropagator { return propagator }
 
 // Inject writes the trace and baggage of ctx into carrier: traceparent, tracestate and baggage, each where there is one.
@@ -32,6 +32,16 @@ func Inject(ctx context.Context, carrier map[string]string) {
 // lower case.
 func Extract(ctx context.Context, carrier map[string]string) context.Context {
 	return propagator.Extract(ctx, propagation.MapCarrier(carrier))
+}
+
+// InjectHeader is [Inject] into the headers of an HTTP request.
+func InjectHeader(ctx context.Context, header http.Header) {
+	propagator.Inject(ctx, propagation.HeaderCarrier(header))
+}
+
+// ExtractHeader is [Extract] of the headers of an HTTP request.
+func ExtractHeader(ctx context.Context, header http.Header) context.Context {
+	return propagator.Extract(ctx, propagation.HeaderCarrier(header))
 }
 
 // LinkTo is a link to the span that carrier names, and whether it names one.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/baggage"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -38,8 +37,12 @@ func TestInjectAndExtract(t *testing.T) {
 	require.Equal(t, map[string]string{"mine": "stays", "traceparent": traceparent, "tracestate": tracestate}, carrier)
 
 	header := http.Header{}
-	Propagator().Inject(remote(t), propagation.HeaderCarrier(header))
+	InjectHeader(remote(t), header)
 	require.Equal(t, traceparent, header.Get("Traceparent"))
+	got := ExtractHeader(t.Context(), header)
+	require.Equal(t, trace.SpanContextFromContext(remote(t)), trace.SpanContextFromContext(got))
+	require.Equal(t, 2, baggage.FromContext(got).Len())
+	require.Equal(t, t.Context(), ExtractHeader(t.Context(), nil))
 
 	empty := map[string]string{}
 	Inject(t.Context(), empty)

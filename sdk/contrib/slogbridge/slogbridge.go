@@ -1,0 +1,96 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package slogbridge is NeMo Lens's logging bridge for log/slog: what a program logs becomes log records of OpenTelemetry too, by
+// otelslog, with the trace of the context that was logged with.
+//
+//	slog.SetDefault(slogbridge.Bridge(slog.Default(), slogbridge.Options{}))
+//	slog.InfoContext(ctx, "saved", "step", 100)
+//
+// It may be set up before the logger provider is: while there is none, nothing is bridged. It never fails: what the program
+// logged elsewhere is there, whatever becomes of the record.
+package slogbridge // import "github.com/lenscol/lenscol/sdk/contrib/slogbridge"
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"go.opentelemetry.io/contrib/bridges/otelslog"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/log"
+
+	lens "github.com/lenscol/lenscol/sdk"
+)
+
+// Options say what is bridged. The zero value is all from INFO on, to the global provider.
+type Options struct {
+	Scope    string             // instrumentation scope of the records; lens.ScopeName where it is empty
+	Level    slog.Leveler       // least level; slog.LevelInfo where it is nil. A *slog.LevelVar can be changed later
+	Provider log.LoggerProvider // the global one where it is nil
+}
+
+// Bridge is a logger that logs to where logger does, and bridges (Lens, setup_logging_bridge).
+func Bridge(logger *slog.Logger, o Options) *slog.Logger {
+	return slog.New(slog.NewMultiHandler(logger.Handler(), NewHandler(o)))
+}
+
+// NewHandler is a handler that bridges and does nothing else.
+func NewHandler(o Options) slog.Handler {
+	if o.Scope == "" {
+		o.Scope = lens.ScopeName
+	}
+	if o.Level == nil {
+		o.Level = slog.LevelInfo
+	}
+	return &handler{next: otelslog.NewHandler(o.Scope, otelslog.WithLoggerProvider(o.Provider)), level: o.Level, report: new(sync.Once)}
+}
+
+// handler is otelslog's, with a level and without failures.
+type handler struct {
+	next   slog.Handler
+	level  slog.Leveler
+	report *sync.Once // of the first failure alone: where that is logged may lead back here
+}
+
+func (h *handler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
+	defer h.survive()
+	return level >= h.level.Level() && h.next.Enabled(ctx, level)
+}
+
+func (h *handler) Handle(ctx context.Context, record slog.Record) error {
+	defer h.survive()
+	if err := h.next.Handle(ctx, record); err != nil {
+		h.report.Do(func() { otel.Handle(fmt.Errorf("a log record was not bridged: %w", err)) })
+	}
+	return nil
+}
+
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return h.with(func() slog.Handler { return h.next.WithAttrs(attrs) })
+}
+
+func (h *handler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	return h.with(func() slog.Handler { return h.next.WithGroup(name) })
+}
+
+// with is h with another handler behind, or h as it is if making that one panics.
+func (h *handler) with(next func() slog.Handler) slog.Handler {
+	out := *h
+	func() {
+		defer h.survive()
+		out.next = next()
+	}()
+	return &out
+}
+
+// survive ends a panic, as values that are logged cause it by their Error method.
+func (h *handler) survive() {
+	if p := recover(); p != nil {
+		h.report.Do(func() { otel.Handle(fmt.Errorf("a log record was not bridged: panic: %v", p)) })
+	}
+}
