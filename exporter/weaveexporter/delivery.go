@@ -1,0 +1,276 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package weaveexporter // import "github.com/lenscol/lenscol/exporter/weaveexporter"
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v7"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.uber.org/zap"
+
+	"github.com/lenscol/lenscol/exporter/weaveexporter/internal/shape"
+)
+
+// delivery brings one batch to Weave, in rounds: each sends what is left, and what may pass later is sent again after a pause. A
+// request that is refused for its size or its data is halved until what is refused is one span, which is dropped.
+type delivery struct {
+	e            *weaveExporter
+	acknowledged bool // to its sender, who does not send it again
+	began        time.Time
+	backoff      backoff.ExponentialBackOff
+	todo         []parcel // of this round
+	later        []parcel // of the next one
+	failure      answer   // the last one
+	sent         int      // spans that were taken
+	lost         int      // spans that were rejected or dropped
+}
+
+// parcel is a request on its way.
+type parcel struct {
+	shape.Request
+	failures int    // answers with status 500
+	doubt    *doubt // nil: it was not refused
+}
+
+// doubt is shared by the parts of a request that was refused for its data, or may have been.
+//
+// A span at fault is found with two requests for each halving. Where no part is taken over as many refusals as finding one span can take, not a
+// span is at fault but the whole, and halving ends.
+type doubt struct {
+	since    time.Time
+	refusals int // in a row
+	limit    int // of them
+}
+
+const (
+	// Status 500 is Weave's answer to most of what it does not expect in a span, and to what fails in itself: so often a
+	// request is tried before it is halved, and a span before it is dropped.
+	requestTries = 3
+	spanTries    = 5
+
+	// serverErrorPatience is how long a request that status 500 answers is tried while no request at all is taken.
+	serverErrorPatience = 5 * time.Minute
+
+	// minPause stands between two rounds, whatever retry_on_failure says.
+	minPause = 10 * time.Millisecond
+
+	// quotaPause is the shortest Retry-After that means a used-up quota.
+	quotaPause = time.Minute
+)
+
+func newDelivery(e *weaveExporter, shaped shape.Result, acknowledged bool) *delivery {
+	d := &delivery{e: e, acknowledged: acknowledged, began: e.now(), backoff: backoff.ExponentialBackOff{
+		InitialInterval:     e.cfg.RetryConfig.InitialInterval,
+		RandomizationFactor: e.cfg.RetryConfig.RandomizationFactor,
+		Multiplier:          e.cfg.RetryConfig.Multiplier,
+		MaxInterval:         e.cfg.RetryConfig.MaxInterval,
+	}}
+	d.countShaped(&shaped)
+	for _, r := range shaped.Requests {
+		d.todo = append(d.todo, parcel{Request: r})
+	}
+	return d
+}
+
+func (d *delivery) run(ctx context.Context) error {
+	for {
+		d.round(ctx)
+		if len(d.later) == 0 {
+			return d.result(0)
+		}
+		if drop := d.pause(ctx); drop != "" {
+			return d.end(drop)
+		}
+		d.todo, d.later = d.later, nil
+	}
+}
+
+// round sends what is to be sent, parts of what is halved included.
+func (d *delivery) round(ctx context.Context) {
+	for i := range d.todo {
+		if doubt := d.todo[i].doubt; doubt != nil {
+			doubt.refusals = 0
+		}
+	}
+	for len(d.todo) > 0 {
+		p := d.todo[0]
+		d.todo = d.todo[1:]
+		d.send(ctx, p)
+	}
+}
+
+func (d *delivery) send(ctx context.Context, p parcel) {
+	e := d.e
+	if wait := e.throttle.left(e.now()); wait > 0 || ctx.Err() != nil {
+		d.later = append(d.later, p)
+		return
+	}
+	a := e.client.send(ctx, &p.Request, e.now)
+	if a.retryAfter > 0 {
+		d.throttled(a)
+	}
+	switch a.verdict {
+	case taken:
+		e.lastTaken.Store(e.now().UnixNano())
+		e.forbidden.remove(p.Target)
+		if p.doubt != nil {
+			p.doubt.refusals = 0
+		}
+		d.countTaken(&p, a)
+	case unavailable:
+		d.sendLater(p, a)
+	case suspect:
+		d.refused(p, a)
+	case tooLarge:
+		if !d.halve(p) {
+			d.drop(p, a, a.drop)
+		}
+	case hopeless:
+		d.drop(p, a, a.drop)
+	}
+}
+
+// refused decides on a request that is refused for its data, or for its project, or by a failure of Weave's own.
+func (d *delivery) refused(p parcel, a answer) {
+	now := d.e.now()
+	if p.doubt == nil {
+		p.doubt = &doubt{since: now, limit: 2*bits.Len(uint(p.Spans)) + 8}
+	}
+	serverError := a.status == http.StatusInternalServerError
+	if serverError && p.failures+1 < triesOf(p.Spans) {
+		p.failures++
+		d.sendLater(p, a)
+		return
+	}
+	p.doubt.refusals++
+	whole := p.doubt.refusals > p.doubt.limit
+	closed := a.status == http.StatusForbidden && (whole || d.e.forbidden.has(p.Target, now))
+	if closed {
+		d.e.forbidden.add(p.Target, now)
+	}
+	if !whole && !closed && d.halve(p) {
+		return
+	}
+	parts := []parcel{p}
+	if whole || closed {
+		parts = append(parts, d.take(p.doubt)...)
+	}
+	for _, part := range parts {
+		if serverError && !d.e.takenSince(p.doubt.since) && now.Sub(p.doubt.since) < serverErrorPatience {
+			d.sendLater(part, a)
+		} else {
+			d.drop(part, a, a.drop)
+		}
+	}
+}
+
+func triesOf(spans int) int {
+	if spans > 1 {
+		return requestTries
+	}
+	return spanTries
+}
+
+// takenSince tells whether Weave took any request since then: it works, and what fails is at fault itself.
+func (e *weaveExporter) takenSince(then time.Time) bool { return e.lastTaken.Load() >= then.UnixNano() }
+
+// halve puts the halves of p behind what is to be sent, so that larger parts come first: those are likelier to be taken, and to clear doubt.
+func (d *delivery) halve(p parcel) bool {
+	first, second, ok := p.Split()
+	if !ok {
+		return false
+	}
+	for _, half := range []shape.Request{first, second} {
+		part := parcel{Request: half, failures: p.failures, doubt: p.doubt}
+		if half.Spans == 1 {
+			part.failures = 0
+		}
+		d.todo = append(d.todo, part)
+	}
+	return true
+}
+
+// take takes the parts of a request out of what is to be sent.
+func (d *delivery) take(of *doubt) (parts []parcel) {
+	d.todo = slices.DeleteFunc(d.todo, func(p parcel) bool {
+		if p.doubt == of {
+			parts = append(parts, p)
+		}
+		return p.doubt == of
+	})
+	return parts
+}
+
+func (d *delivery) drop(p parcel, a answer, reason string) {
+	d.failure = a
+	d.countDropped(&p, a, reason)
+}
+
+func (d *delivery) sendLater(p parcel, a answer) {
+	d.failure = a
+	d.later = append(d.later, p)
+}
+
+// throttled has all requests wait as an answer asks.
+func (d *delivery) throttled(a answer) {
+	began := d.e.throttle.extend(d.e.now(), a.retryAfter)
+	if began && a.status == http.StatusTooManyRequests && a.retryAfter >= quotaPause {
+		d.e.logger.Error("Weave takes nothing for a long while, as when a quota is used up; spans wait in the queue",
+			zap.String("answer", a.text), zap.Duration("retry_after", a.retryAfter))
+	}
+}
+
+// pause waits until the next round. Where none follows, it says what to count what is left as.
+func (d *delivery) pause(ctx context.Context) (drop string) {
+	e := d.e
+	select {
+	case <-e.stopping:
+		return dropShutdown
+	default:
+	}
+	wait := max(d.backoff.NextBackOff(), minPause, e.throttle.left(e.now()))
+	if limit := e.cfg.RetryConfig.MaxElapsedTime; !e.cfg.RetryConfig.Enabled || limit > 0 && e.now().Add(wait).Sub(d.began) > limit {
+		return dropRetries
+	}
+	select {
+	case <-ctx.Done():
+		return dropShutdown
+	case <-e.stopping: // One more round.
+	case <-e.after(wait):
+	}
+	return ""
+}
+
+// end gives up what is left, unless somebody else has it.
+func (d *delivery) end(reason string) error {
+	if !d.acknowledged || d.e.persistent && reason == dropShutdown {
+		left := 0
+		for _, p := range d.later {
+			left += p.Spans
+		}
+		return d.result(left)
+	}
+	for _, p := range d.later {
+		d.drop(p, d.failure, reason)
+	}
+	return d.result(0)
+}
+
+// result is the error of a batch of which that many spans are left to somebody else. A batch of which nothing was taken is an error too, so
+// that the helper counts it as failed.
+func (d *delivery) result(left int) error {
+	switch {
+	case left > 0:
+		return fmt.Errorf("%d spans were not sent: %s", left, d.failure.text)
+	case d.sent == 0 && d.lost > 0:
+		return consumererror.NewPermanent(fmt.Errorf("none of %d spans was taken: %s", d.lost, d.failure.text))
+	}
+	return nil
+}
