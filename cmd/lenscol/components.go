@@ -4,6 +4,7 @@ package main
 
 import (
 	jsonlexporter "github.com/lenscol/lenscol/exporter/jsonlexporter"
+	weaveexporter "github.com/lenscol/lenscol/exporter/weaveexporter"
 	rankgate "github.com/lenscol/lenscol/extension/rankgate"
 	rankfilter "github.com/lenscol/lenscol/processor/rankfilter"
 	runidenricher "github.com/lenscol/lenscol/processor/runidenricher"
@@ -123,6 +124,7 @@ func components() (otelcol.Factories, error) {
 		kafkaexporter.NewFactory(),
 		loadbalancingexporter.NewFactory(),
 		jsonlexporter.NewFactory(),
+		weaveexporter.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -138,6 +140,7 @@ func components() (otelcol.Factories, error) {
 		kafkaexporter.NewFactory().Type():                 "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/kafkaexporter v0.158.0",
 		loadbalancingexporter.NewFactory().Type():         "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter v0.158.0",
 		jsonlexporter.NewFactory().Type():                 "github.com/lenscol/lenscol v0.0.0",
+		weaveexporter.NewFactory().Type():                 "github.com/lenscol/lenscol v0.0.0",
 	})
 
 	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](

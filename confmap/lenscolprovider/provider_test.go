@@ -27,7 +27,7 @@ func TestRetrieve(t *testing.T) {
 
 func TestRetrieveErrors(t *testing.T) {
 	for _, tt := range []struct{ name, uri, want string }{
-		{"unknown name", "lenscol:nothing", `no embedded config "nothing", there are: archive, sidecar`},
+		{"unknown name", "lenscol:nothing", `no embedded config "nothing", there are: archive, sidecar, weave`},
 		{"no name", "lenscol:", `no embedded config ""`},
 		{"another folder", "lenscol:../configs/archive", "no embedded config"},
 		{"another scheme", "file:archive", `"file:archive" is not a lenscol: URI`},

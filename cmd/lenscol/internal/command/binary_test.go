@@ -205,7 +205,7 @@ func TestBinaryErrorsArePrintedOnce(t *testing.T) {
 		{"flag", []string{"--confg", "x"}, "lenscol: error: unknown flag: --confg, did you mean --config?\n"},
 		{"command", []string{"validat"}, "lenscol: error: unknown command \"validat\", did you mean \"lenscol validate\"? `lenscol --help` lists all commands\n"},
 		{"config", []string{"validate", "--config", "lenscol:nothing"}, "lenscol: error: failed to get config: cannot resolve the configuration: " +
-			"cannot retrieve the configuration: no embedded config \"nothing\", there are: archive, sidecar\n"},
+			"cannot retrieve the configuration: no embedded config \"nothing\", there are: archive, sidecar, weave\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stdout, stderr, code := runBinary(t, nil, tt.args...)

@@ -87,7 +87,7 @@ func TestUnknownIsAnErrorWithASuggestion(t *testing.T) {
 		{"file after a command", "validate my.yaml", `"lenscol validate" takes no argument "my.yaml", did you mean --config my.yaml?`},
 		{"embedded config after a command", "validate lenscol:archive", `"lenscol validate" takes no argument "lenscol:archive", did you mean --config lenscol:archive?`},
 		{"argument", "version now", `"lenscol version" takes no argument, got "now"`},
-		{"embedded config", "configs show archiv", `no embedded config "archiv", there are: archive, sidecar`},
+		{"embedded config", "configs show archiv", `no embedded config "archiv", there are: archive, sidecar, weave`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stdout, err := execute(t, strings.Fields(tt.args)...)

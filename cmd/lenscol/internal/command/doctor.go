@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"text/tabwriter"
 
@@ -33,18 +34,29 @@ type fact struct {
 }
 
 func newDoctorCommand(system resource.System) *cobra.Command {
-	asJSON := false
+	asJSON, weave := false, false
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Prints whose telemetry this machine and job produce",
 		Long: `Prints the identity of this machine and job, one line a fact with where it comes from: the run and its ids, the SLURM job,
 the pod, the host and its GPUs, the rank, the W&B target. It is what run_id_enricher stamps in a sidecar with its default
 sources, but for rank, world size, local rank and container name: those are this process's own, and never stamped onto
-another's telemetry. It reads the environment and small files, and runs no program. Without a run id it exits with 1.`,
+another's telemetry. It reads the environment and small files, and runs no program. Without a run id it exits with 1.
+
+With --weave it goes the way of a span to W&B Weave instead, as WANDB_API_KEY, WANDB_ENTITY, WANDB_PROJECT and WF_TRACE_SERVER_URL
+have it: the form of the key, project, address, DNS, TLS, and an export without spans. Where a step fails it exits with 1.`,
 		Example: `  lenscol doctor
+  lenscol doctor --weave
   srun --ntasks-per-node=1 lenscol doctor --json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if weave {
+				lookupEnv := system.LookupEnv
+				if lookupEnv == nil {
+					lookupEnv = os.LookupEnv
+				}
+				return doctorWeave(cmd.Context(), cmd.OutOrStdout(), lookupEnv, asJSON)
+			}
 			d, hasRun := diagnose(system)
 			if err := d.print(cmd.OutOrStdout(), asJSON); err != nil {
 				return err
@@ -55,7 +67,8 @@ another's telemetry. It reads the environment and small files, and runs no progr
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "Print one JSON object with the list identity: key, value and source of each fact")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "Print one JSON object with the list identity: key, value and source of each fact; or the list weave: check, status and detail")
+	cmd.Flags().BoolVar(&weave, "weave", false, "Check whether spans would reach W&B Weave")
 	return cmd
 }
 
