@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processorhelper"
 
 	"github.com/lenscol/lenscol/internal/ranks"
+	"github.com/lenscol/lenscol/internal/sharing"
 	"github.com/lenscol/lenscol/processor/rankfilter/internal/metadata"
 )
 
@@ -49,7 +50,7 @@ func newFilter(set processor.Settings, cfg *Config) (*filter, error) {
 		decider:   decider,
 		reporter:  ranks.NewReporter(decider, counters, set.Logger),
 		groups:    groups,
-		shares:    canShare(),
+		shares:    sharing.Allowed(),
 		telemetry: tb,
 	}, nil
 }
@@ -136,7 +137,7 @@ type batch interface {
 
 // sift hands on the batch itself where all of it goes on, and else a new one that shares what does, or has copies of it.
 // A resource of which some goes on is added by pick.
-func sift[B batch, S slice[E], E interface{ CopyTo(E) }](
+func sift[B batch, S sharing.List[E], E interface{ CopyTo(E) }](
 	shares bool, in B, newBatch func() B, list func(B) S,
 	judge func(E) (share, ranks.Decision), pick func(from, to E, d ranks.Decision),
 ) (B, error) {
@@ -148,7 +149,7 @@ func sift[B batch, S slice[E], E interface{ CopyTo(E) }](
 		out, opened = newBatch(), true
 		to = list(out)
 		for i := range prefix {
-			appendTo(shares, to, from.At(i))
+			sharing.Append(shares, to, from.At(i))
 		}
 	}
 	for i := range from.Len() {
@@ -164,7 +165,7 @@ func sift[B batch, S slice[E], E interface{ CopyTo(E) }](
 			open()
 		}
 		if goes == all {
-			appendTo(shares, to, e)
+			sharing.Append(shares, to, e)
 		} else {
 			pick(e, to.AppendEmpty(), d)
 		}

@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/lenscol/lenscol/internal/sharing"
 	"github.com/lenscol/lenscol/processor/rankfilter/internal/metadata"
 	"github.com/lenscol/lenscol/processor/rankfilter/internal/metadatatest"
 )
@@ -384,7 +385,7 @@ func TestInputIsNeverChanged(t *testing.T) {
 // pool sets pdata's gate for the time of a test.
 func pool(t testing.TB, on bool) {
 	const gate = "pdata.useProtoPooling"
-	was := poolsElements()
+	was := !sharing.Allowed()
 	require.NoError(t, featuregate.GlobalRegistry().Set(gate, on))
 	t.Cleanup(func() { require.NoError(t, featuregate.GlobalRegistry().Set(gate, was)) })
 }
@@ -418,24 +419,6 @@ func TestKeptDataOutlivesAPooledBatch(t *testing.T) {
 		})
 	}
 }
-
-// This release of pdata has the form that sharing needs; where a later one has not, resources are copied.
-func TestThisReleaseShares(t *testing.T) {
-	require.True(t, canShare())
-	require.False(t, shareable[otherList, ptrace.Span](), "a list that begins with something else")
-	require.False(t, shareable[listOfValues, element]())
-	require.True(t, shareable[listOfPointers, element]())
-}
-
-type (
-	element        struct{ _ *int }
-	otherList      struct{ ptrace.SpanSlice }
-	listOfValues   struct{ slice[element] }
-	listOfPointers struct {
-		_ *[]*int
-		slice[element]
-	}
-)
 
 func TestCapabilities(t *testing.T) {
 	r := newRig(t, "{}")

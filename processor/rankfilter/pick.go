@@ -9,6 +9,7 @@ import (
 
 	"github.com/lenscol/lenscol/internal/identity"
 	"github.com/lenscol/lenscol/internal/ranks"
+	"github.com/lenscol/lenscol/internal/sharing"
 )
 
 // fate is what becomes of one span, and why: the resource's decision, then the span's group, then what passes always.
@@ -76,7 +77,7 @@ func (f *filter) someSpans(from, to ptrace.ResourceSpans, d ranks.Decision) {
 				scope.SetSchemaUrl(ss.SchemaUrl())
 				spans = scope.Spans()
 			}
-			appendTo(f.shares, spans, s)
+			sharing.Append(f.shares, spans, s)
 		}
 	}
 }
@@ -114,7 +115,7 @@ func (f *filter) someRecords(from, to plog.ResourceLogs, _ ranks.Decision) {
 				scope.SetSchemaUrl(sl.SchemaUrl())
 				records = scope.LogRecords()
 			}
-			appendTo(f.shares, records, lr)
+			sharing.Append(f.shares, records, lr)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func (e *enricher) traces(ctx context.Context, td ptrace.Traces) (ptrace.Traces,
 	t := e.tally()
 	for i := range td.ResourceSpans().Len() {
 		rs := td.ResourceSpans().At(i)
-		e.resource(rs.Resource().Attributes(), t)
+		e.resource(rs.Resource().Attributes(), td.ResourceSpans().Len()-i-1, t)
 		if e.renamer != nil {
 			e.renamer.spans(rs)
 		}
@@ -141,7 +141,7 @@ func (e *enricher) metrics(ctx context.Context, md pmetric.Metrics) (pmetric.Met
 	t := e.tally()
 	for i := range md.ResourceMetrics().Len() {
 		rm := md.ResourceMetrics().At(i)
-		e.resource(rm.Resource().Attributes(), t)
+		e.resource(rm.Resource().Attributes(), md.ResourceMetrics().Len()-i-1, t)
 		if e.renamer != nil {
 			e.renamer.metrics(rm)
 		}
@@ -157,7 +157,7 @@ func (e *enricher) logs(ctx context.Context, ld plog.Logs) (plog.Logs, error) {
 	t := e.tally()
 	for i := range ld.ResourceLogs().Len() {
 		rl := ld.ResourceLogs().At(i)
-		e.resource(rl.Resource().Attributes(), t)
+		e.resource(rl.Resource().Attributes(), ld.ResourceLogs().Len()-i-1, t)
 		if e.renamer != nil {
 			e.renamer.logs(rl)
 		}
@@ -170,9 +170,9 @@ func (e *enricher) logs(ctx context.Context, ld plog.Logs) (plog.Logs, error) {
 }
 
 // resource completes a resource's attributes. Names come last but for what is deleted: everything above reads both
-// generations.
-func (e *enricher) resource(attrs pcommon.Map, t *tally) {
-	e.stamp(attrs, t)
+// generations. There are as many others to come in the batch.
+func (e *enricher) resource(attrs pcommon.Map, others int, t *tally) {
+	e.stamp(attrs, others, t)
 	if e.instances != nil {
 		e.instances.tellApart(attrs, t)
 	}

@@ -11,12 +11,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/lenscol/lenscol/internal/sharing"
 	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
 // renamer brings names to one generation, or attribute keys to both. Where both spellings are there with different values, both
 // stay: nothing that a sender said is lost.
 type renamer struct {
+	shares            bool // keys may share values
 	both              bool
 	keys              []semconv.Renamer // both: to new, to old
 	spanNames, metric semconv.Renamer   // a span has one name, so both leaves it alone
@@ -25,13 +27,14 @@ type renamer struct {
 func newRenamer(names string) *renamer {
 	toNew, toOld := semconv.ToNew, semconv.ToOld
 	attributes, spans, metrics := semconv.Attributes(), semconv.Spans(), semconv.Metrics()
+	shares := sharing.Allowed()
 	switch names {
 	case namesBoth:
-		return &renamer{both: true, keys: []semconv.Renamer{toNew(attributes), toOld(attributes)}}
+		return &renamer{shares: shares, both: true, keys: []semconv.Renamer{toNew(attributes), toOld(attributes)}}
 	case namesNew:
-		return &renamer{keys: []semconv.Renamer{toNew(attributes)}, spanNames: toNew(spans), metric: toNew(metrics)}
+		return &renamer{shares: shares, keys: []semconv.Renamer{toNew(attributes)}, spanNames: toNew(spans), metric: toNew(metrics)}
 	case namesOld:
-		return &renamer{keys: []semconv.Renamer{toOld(attributes)}, spanNames: toOld(spans), metric: toOld(metrics)}
+		return &renamer{shares: shares, keys: []semconv.Renamer{toOld(attributes)}, spanNames: toOld(spans), metric: toOld(metrics)}
 	default:
 		return nil
 	}
@@ -59,22 +62,23 @@ func (r *renamer) attributes(m pcommon.Map) {
 			}
 		}
 	}
+	if len(found) == 0 {
+		return
+	}
+	m.EnsureCapacity(m.Len() + len(found))
 	for _, f := range found {
+		v, _ := m.Get(f.from)
 		other, there := m.Get(f.to)
-		if !there {
-			other = m.PutEmpty(f.to)
-		}
-		v, _ := m.Get(f.from) // After PutEmpty, which may move all values.
 		switch {
 		case !there:
-			v.CopyTo(other)
+			sharing.Put(r.shares, m, f.to, v)
 		case r.both || !same(v, other):
 			continue
 		}
 		switch {
 		case r.both:
 		case f.repeated:
-			removeSame(m, f.from, other)
+			removeSame(m, f.from, v)
 		default:
 			m.RemoveIf(func(key string, _ pcommon.Value) bool { return key == f.from })
 		}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lenscol/lenscol/internal/redact"
+	"github.com/lenscol/lenscol/internal/sharing"
 	"github.com/lenscol/lenscol/sdk/resource"
 	"github.com/lenscol/lenscol/sdk/semconv"
 )
@@ -23,7 +24,7 @@ var generatedRunID = sync.OnceValue(resource.NewRunID)
 // newStamps finds out what the collector knows, once. What it may know depends on the mode: a sidecar shares its job's
 // environment, a node agent has only the machine in common with the senders, a gateway nothing.
 func newStamps(cfg *Config, system resource.System) *stamps {
-	s := &stamps{replace: cfg.RunID.Replace}
+	s := &stamps{shares: sharing.Allowed(), replace: cfg.RunID.Replace}
 	for _, key := range specialKeys {
 		s.keys.add(key)
 	}
@@ -39,7 +40,7 @@ func newStamps(cfg *Config, system resource.System) *stamps {
 		s.learnNode(cfg, system)
 	}
 	for slot, known := range map[int]bool{
-		slotRunID: s.runID != "", slotRunUUID: s.runUUID != "", slotJobUUID: s.jobUUID != "", slotWandb: s.wandb != nil, slotWandb + 1: s.wandb != nil,
+		slotRunID: s.runID.text != "", slotRunUUID: s.runUUID.text != "", slotJobUUID: s.jobUUID.text != "", slotWandb: s.wandb != nil, slotWandb + 1: s.wandb != nil,
 	} {
 		if known {
 			s.ids = append(s.ids, slot)
@@ -53,7 +54,7 @@ func newStamps(cfg *Config, system resource.System) *stamps {
 		}
 	}
 	for _, rule := range cfg.Wandb.Rules {
-		s.rules = append(s.rules, wandbTarget{rule.Match, [3]string{rule.Entity, rule.Project, rule.RunID}})
+		s.rules = append(s.rules, wandbTarget{rule.Match, [3]own{newOwn(rule.Entity), newOwn(rule.Project), newOwn(rule.RunID)}})
 	}
 	return s
 }
@@ -70,7 +71,7 @@ func (s *stamps) learnJob(cfg *Config, d *resource.Detector) {
 	if ok {
 		s.runID = s.id(run)
 	}
-	ids := d.IDs(s.runID)
+	ids := d.IDs(s.runID.text)
 	for _, a := range ids {
 		switch a.Key {
 		case semconv.DLJobUUID:
@@ -79,7 +80,7 @@ func (s *stamps) learnJob(cfg *Config, d *resource.Detector) {
 			s.runUUID = s.id(a)
 		}
 	}
-	s.runUUIDFromID = s.jobUUID == ""
+	s.runUUIDFromID = s.jobUUID.text == ""
 
 	s.jobs = d.SLURMJobIDs()
 	if cfg.SLURM {
@@ -169,13 +170,13 @@ func (s *stamps) learn(a resource.Attribute, of scope) {
 }
 
 // id is the text of an id or a W&B target. It goes before a fixed attribute of its key, which then is not stamped.
-func (s *stamps) id(a resource.Attribute) string {
+func (s *stamps) id(a resource.Attribute) own {
 	text := s.text(a)
 	if text != "" {
 		s.known = slices.DeleteFunc(s.known, func(have resource.Attribute) bool { return have.Key == a.Key })
 		s.known = append(s.known, a)
 	}
-	return text
+	return newOwn(text)
 }
 
 // text is the text of a fact, or "" where it looks like a token: it would go into every resource.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lenscol/lenscol/internal/identity"
 	"github.com/lenscol/lenscol/internal/ranks"
+	"github.com/lenscol/lenscol/internal/sharing"
 	"github.com/lenscol/lenscol/sdk/resource"
 	"github.com/lenscol/lenscol/sdk/semconv"
 )
@@ -34,17 +35,26 @@ type stamp struct {
 	scope scope
 }
 
+// own is a text that the collector knows, "" for none, and the same as a value that resources share.
+type own struct {
+	text  string
+	value pcommon.Value
+}
+
+func newOwn(text string) own { return own{text, pcommon.NewValueStr(text)} }
+
 // stamps is what the collector adds to resources.
 type stamps struct {
+	shares    bool // resources may share values
 	keys      keyset
 	list      []stamp
 	overwrite bits
 	takesOver bits   // keys that name an owner and are overwritten: no resource is another owner's by them
 	replace   string // when an id of the sender's gives way: never, generated, always
 
-	runID, jobUUID, runUUID string // "" for none
-	runUUIDFromID           bool   // the run uuid is that of runID and of no other run
-	ids                     []int  // slots of those that are known, and of the W&B target
+	runID, jobUUID, runUUID own
+	runUUIDFromID           bool  // the run uuid is that of runID and of no other run
+	ids                     []int // slots of those that are known, and of the W&B target
 	jobs                    []string
 	pod, host               string
 
@@ -107,15 +117,19 @@ func (s *stamps) read(attrs pcommon.Map) (r said) {
 	return r
 }
 
-// put sets a special key.
-func (r *said) put(attrs pcommon.Map, slot int, text string) {
-	attrs.PutStr(specialKeys[slot], text)
+// put sets a special key that is not there, or is there without a text.
+func (s *stamps) put(attrs pcommon.Map, r *said, slot int, v own) {
+	if r.has.is(slot) {
+		attrs.PutStr(specialKeys[slot], v.text)
+		return
+	}
+	sharing.Put(s.shares, attrs, specialKeys[slot], v.value)
 	r.has.set(slot)
 }
 
 // replace sets a special key, of which nothing that the sender said stays.
 func (r *said) replace(attrs pcommon.Map, slot int, text string) {
-	r.put(attrs, slot, text)
+	attrs.PutStr(specialKeys[slot], text)
 	r.one(attrs, slot, specialKeys[slot])
 }
 
@@ -137,9 +151,9 @@ func removeFurther(attrs pcommon.Map, key string) {
 }
 
 // stamp completes a resource.
-func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
+func (s *stamps) stamp(attrs pcommon.Map, others int, t *tally) {
 	r := s.read(attrs)
-	s.makeRoom(attrs, &r)
+	s.makeRoom(attrs, &r, others, t)
 	var foreign [scopes]bool
 	if job := r.texts[slotSlurmJob]; job != "" && len(s.jobs) > 0 && !s.takesOver.is(slotSlurmJob) && !slices.Contains(s.jobs, job) {
 		foreign[ofJob] = true
@@ -155,7 +169,7 @@ func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
 	if !foreign[ofJob] {
 		replaced := run != r.texts[slotRunID] && r.texts[slotRunID] != ""
 		s.stampID(attrs, &r, jobUUID, s.jobUUID, s.replace == replaceAlways, t)
-		if !s.runUUIDFromID || run == s.runID {
+		if !s.runUUIDFromID || run == s.runID.text {
 			s.stampID(attrs, &r, runUUID, s.runUUID, s.replace == replaceAlways || replaced && s.runUUIDFromID, t)
 		}
 	}
@@ -167,10 +181,10 @@ func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
 		switch st := &s.list[i]; {
 		case foreign[st.scope]:
 		case !r.has.is(st.slot):
-			put(attrs.PutEmpty(st.key), st.value)
+			sharing.Put(s.shares, attrs, st.key, st.value)
 		case s.overwrite.is(st.slot):
 			if v, _ := attrs.Get(st.key); !same(v, st.value) {
-				put(v, st.value)
+				st.value.CopyTo(v)
 				t.overwritten++
 			}
 			r.one(attrs, st.slot, st.key)
@@ -178,14 +192,14 @@ func (s *stamps) stamp(attrs pcommon.Map, t *tally) {
 	}
 }
 
-// isForeign reports whether the resource names another owner than own.
-func (s *stamps) isForeign(r *said, slot int, own string) bool {
+// isForeign reports whether the resource names another owner than ours.
+func (s *stamps) isForeign(r *said, slot int, ours string) bool {
 	sent := r.texts[slot]
-	return own != "" && sent != "" && sent != own && !s.takesOver.is(slot)
+	return ours != "" && sent != "" && sent != ours && !s.takesOver.is(slot)
 }
 
 // makeRoom lets the attributes grow once, by what they can get, instead of to twice their number.
-func (s *stamps) makeRoom(attrs pcommon.Map, r *said) {
+func (s *stamps) makeRoom(attrs pcommon.Map, r *said, others int, t *tally) {
 	missing := 0
 	for _, slot := range s.ids {
 		if !r.has.is(slot) {
@@ -198,40 +212,28 @@ func (s *stamps) makeRoom(attrs pcommon.Map, r *said) {
 		}
 	}
 	if missing > 0 {
-		attrs.EnsureCapacity(attrs.Len() + missing)
-	}
-}
-
-// put sets v; what is not text or an integer is copied.
-func put(v, value pcommon.Value) {
-	switch value.Type() {
-	case pcommon.ValueTypeStr:
-		v.SetStr(value.Str())
-	case pcommon.ValueTypeInt:
-		v.SetInt(value.Int())
-	default:
-		value.CopyTo(v)
+		t.room.Grow(s.shares, attrs, missing, others)
 	}
 }
 
 // stampRun gives the resource its run id, and returns what that is.
 func (s *stamps) stampRun(attrs pcommon.Map, r *said, otherJob bool, t *tally) string {
-	run, own := r.texts[slotRunID], s.runID
+	run, ours := r.texts[slotRunID], s.runID
 	if otherJob {
-		own = ""
+		ours.text = ""
 	}
 	switch {
 	case r.odd.is(slotRunID):
 		t.from[fromSender]++
 		return ""
-	case run != "" && own != "" && run != own && s.givesWay(run):
+	case run != "" && ours.text != "" && run != ours.text && s.givesWay(run):
 		if s.replace != replaceAlways && s.overwrite.is(slotRunID) {
 			t.overwritten++
 		}
 		keepOriginal(attrs, semconv.RunIDOriginal, run)
-		r.replace(attrs, slotRunID, own)
+		r.replace(attrs, slotRunID, ours.text)
 		t.from[fromReplaced]++
-		return own
+		return ours.text
 	case run != "":
 		t.from[fromSender]++
 		return run
@@ -241,26 +243,27 @@ func (s *stamps) stampRun(attrs pcommon.Map, r *said, otherJob bool, t *tally) s
 		hasUUID = hasUUID || r.texts[slot] != ""
 	}
 	hasJob := r.texts[slotSlurmJob] != ""
-	if hasJob && own != "" && len(s.jobs) > 0 {
+	if hasJob && ours.text != "" && len(s.jobs) > 0 {
 		hasJob = false // It is our own job, or becomes it. Its parts and tasks have ids of their own, and one run.
 	}
 	if hasUUID || hasJob {
 		if run = identity.Run(attrs); run != "" {
-			r.put(attrs, slotRunID, run)
+			attrs.PutStr(semconv.RunID, run)
+			r.has.set(slotRunID)
 			t.from[fromResource]++
 			return run
 		}
 	}
 	switch {
-	case own != "":
-		r.put(attrs, slotRunID, own)
+	case ours.text != "":
+		s.put(attrs, r, slotRunID, ours)
 		t.from[fromOwn]++
 	case otherJob:
 		t.from[fromOtherJob]++
 	default:
 		t.from[fromNone]++
 	}
-	return own
+	return ours.text
 }
 
 // keepOriginal keeps what a sender said before its value is replaced. The first original holds: a second collector on the way does
@@ -288,8 +291,8 @@ var (
 )
 
 // stampID gives the resource a uuid that it has under neither name, or another one under the names that it has.
-func (s *stamps) stampID(attrs pcommon.Map, r *said, id uuid, own string, replace bool, t *tally) {
-	if own == "" {
+func (s *stamps) stampID(attrs pcommon.Map, r *said, id uuid, ours own, replace bool, t *tally) {
+	if ours.text == "" {
 		return
 	}
 	there, overwrite := false, false
@@ -298,16 +301,16 @@ func (s *stamps) stampID(attrs pcommon.Map, r *said, id uuid, own string, replac
 		overwrite = overwrite || s.overwrite.is(slot)
 	}
 	if !there {
-		r.put(attrs, id.slots[0], own)
+		s.put(attrs, r, id.slots[0], ours)
 		return
 	}
 	if !replace && !overwrite {
 		return
 	}
 	for _, slot := range id.slots {
-		if sent := r.texts[slot]; sent != "" && sent != own {
+		if sent := r.texts[slot]; sent != "" && sent != ours.text {
 			keepOriginal(attrs, id.original, sent)
-			r.replace(attrs, slot, own)
+			r.replace(attrs, slot, ours.text)
 			if !replace {
 				t.overwritten++
 			}
@@ -318,7 +321,7 @@ func (s *stamps) stampID(attrs pcommon.Map, r *said, id uuid, own string, replac
 // wandbTarget is an entity, a project and a run id, "" for what is left open.
 type wandbTarget struct {
 	match map[string]string
-	texts [3]string
+	texts [3]own
 }
 
 // target is the W&B target for what the resource leaves open: that of the first rule that matches, else the environment's.
@@ -337,8 +340,8 @@ func (s *stamps) target(attrs pcommon.Map, r *said, otherJob bool) *wandbTarget 
 	if target == nil {
 		return nil
 	}
-	for i, text := range target.texts {
-		if sent := r.texts[slotWandb+i]; sent != "" && text != "" && sent != text && !s.overwrite.is(slotWandb+i) {
+	for i, ours := range target.texts {
+		if sent := r.texts[slotWandb+i]; sent != "" && ours.text != "" && sent != ours.text && !s.overwrite.is(slotWandb+i) {
 			return nil
 		}
 	}
@@ -365,16 +368,16 @@ func (w *wandbTarget) matches(attrs pcommon.Map) bool {
 }
 
 func (s *stamps) stampWandb(attrs pcommon.Map, r *said, target *wandbTarget, t *tally) {
-	for i, text := range target.texts {
+	for i, ours := range target.texts {
 		slot := slotWandb + i
-		if text == "" || text == r.texts[slot] || r.odd.is(slot) {
+		if ours.text == "" || ours.text == r.texts[slot] || r.odd.is(slot) {
 			continue
 		}
 		if r.texts[slot] == "" {
-			r.put(attrs, slot, text)
+			s.put(attrs, r, slot, ours)
 			continue
 		}
 		t.overwritten++
-		r.replace(attrs, slot, text)
+		r.replace(attrs, slot, ours.text)
 	}
 }

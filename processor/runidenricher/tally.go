@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lenscol/lenscol/internal/redact"
+	"github.com/lenscol/lenscol/internal/sharing"
 	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
@@ -39,7 +40,8 @@ type tally struct {
 	tooLong     int64
 	clamped     int64
 	redacted    redact.Counts
-	otherJob    string // the first job that is not the collector's
+	otherJob    string       // the first job that is not the collector's
+	room        sharing.Room // for what resources get
 }
 
 func (e *enricher) tally() *tally { return e.tallies.Get().(*tally) }
