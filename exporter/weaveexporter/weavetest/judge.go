@@ -4,9 +4,17 @@
 package weavetest
 
 import (
-	"time"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 )
 
 // Verdict is what becomes of one request.
@@ -16,67 +24,176 @@ type Verdict struct {
 	Spans    int    // in the request
 	Rejected int    // spans rejected in a partial success
 	Unrouted int    // spans dropped in silence, for want of entity and project
-	Merged   int    // spans that overwrote another span of the request
-	Calls    []Call // what is stored, after merging; empty at the agents endpoint
+	Merged   int    // spans that overwrote another span of the request, since they have its id
+	Calls    []Call // what is stored, in the order of the request; of two with one id the later overwrites the earlier
 	Agents   []AgentSpan
 }
 
-// OK tells whether every span of the request is stored, whole and under ids of its own.
-func (v Verdict) OK() bool { return false }
+// OK tells whether every span of the request is stored whole, under an id of its own.
+func (v Verdict) OK() bool { return v.Problem() == "" }
 
-// Judge says what becomes of a request to [CallsPath] or [AgentsPath], from its protobuf body alone.
-func Judge(path string, body []byte) Verdict { return Verdict{} }
-
-// JudgeTraces judges what the exporter would send: the OTLP protobuf form of td.
-func JudgeTraces(path string, td ptrace.Traces) Verdict { return Verdict{} }
-
-// Call is a row of the Traces view.
-type Call struct {
-	Project  string // entity/project
-	ID       string // span id, hex
-	TraceID  string // hex
-	ParentID string // hex; empty: a root
-	OpName   string // the span's name, cleaned and shortened
-	Display  string // display name; empty: OpName is shown
-	Start    time.Time
-	End      time.Time
-
-	Status    string // success or error
-	Exception string // status message of an error
-
-	RunID   string // bare id of the W&B run; empty: not linked
-	Step    *int64 // of the run
-	StepEnd *int64
-	Thread  string
-	Turn    string // id of the turn; empty: none
-
-	Attributes map[string]any // nested, as they are stored
-	Inputs     map[string]any
-	Output     any
-	Usage      map[string]any
-	Dump       map[string]any // the whole span; a user reads it but cannot filter on it
-
-	Blanked []string // columns whose content was replaced because the row was too large
-	Useless bool     // an id of zeros or of the wrong length: no other span can tell it from another
+// Problem says what a user would miss of the request; empty: every span is stored whole, under an id of its own.
+func (v Verdict) Problem() string {
+	switch {
+	case v.Status != http.StatusOK:
+		return fmt.Sprintf("status %d: %s", v.Status, v.Reason)
+	case v.Rejected > 0:
+		return fmt.Sprintf("%d spans rejected: %s", v.Rejected, v.Reason)
+	case v.Unrouted > 0:
+		return fmt.Sprintf("%d spans without entity and project", v.Unrouted)
+	case v.Merged > 0:
+		return fmt.Sprintf("%d spans overwrote others with their ids", v.Merged)
+	}
+	for _, c := range v.Calls {
+		switch {
+		case c.Useless:
+			return fmt.Sprintf("span %q of trace %q has no id of its own", c.ID, c.TraceID)
+		case c.Unreadable:
+			return fmt.Sprintf("span %s nests so deep that the project's calls cannot be listed any more", c.ID)
+		case len(c.Blanked) > 0:
+			return fmt.Sprintf("span %s is too large: %v blanked", c.ID, c.Blanked)
+		}
+	}
+	return ""
 }
 
-// Filter returns the value that a filter on attributes.<key> sees, key with its dots.
-func (c Call) Filter(key string) (any, bool) { return nil, false }
+// Lost is how many of the spans no user will see.
+func (v Verdict) Lost() int {
+	unreadable := map[string]bool{}
+	for _, c := range v.Calls {
+		unreadable[c.Project] = unreadable[c.Project] || c.Unreadable
+	}
+	shown := len(v.Agents) - v.Merged
+	for _, c := range v.Calls {
+		if !unreadable[c.Project] {
+			shown++
+		}
+	}
+	return v.Spans - shown
+}
 
-// AgentSpan is a row of the Agents view.
-type AgentSpan struct {
-	Project  string // entity/project
-	ID       string // span id, hex
-	TraceID  string
-	ParentID string
-	Name     string
-	Status   string // UNSET, OK or ERROR
-	RunID    string // bare, of the wb_run_id header
+// Judge says what becomes of a request to [CallsPath] or [AgentsPath], from its protobuf body alone.
+func Judge(path string, body []byte) Verdict {
+	req, err := parse(body)
+	if err != nil {
+		return refused(err)
+	}
+	return ingest(path, req, Options{}, "", "")
+}
 
-	Operation    string
-	Agent        string
-	Conversation string
-	InputTokens  int64
-	OutputTokens int64
-	Custom       map[string]any // the attributes without a column, flattened
+// JudgeTraces judges what the exporter would send: the OTLP protobuf form of td.
+func JudgeTraces(path string, td ptrace.Traces) Verdict {
+	body, err := ptraceotlp.NewExportRequestFromTraces(td).MarshalProto()
+	if err != nil {
+		return refused(fail(http.StatusBadRequest, "marshal the traces: %v", err))
+	}
+	return Judge(path, body)
+}
+
+// messageDepth is how deep messages may lie in one another, the request itself counted: the limit of upb, which Python parses with.
+const messageDepth = 101
+
+func parse(body []byte) (*coltracepb.ExportTraceServiceRequest, error) {
+	var req coltracepb.ExportTraceServiceRequest
+	if err := (proto.UnmarshalOptions{RecursionLimit: messageDepth}).Unmarshal(body, &req); err != nil {
+		return nil, fail(http.StatusBadRequest, "DecodeError: %v", err)
+	}
+	return &req, nil
+}
+
+func refused(err error) Verdict {
+	var f *failure
+	if !errors.As(err, &f) || f.status == 0 {
+		f = &failure{http.StatusInternalServerError, err.Error()}
+	}
+	return Verdict{Status: f.status, Reason: f.reason}
+}
+
+// maxMessages is how many rejected spans an answer names.
+const maxMessages = 20
+
+// ingest takes one project after the other, as Weave does: what is stored before one fails stays.
+func ingest(path string, req *coltracepb.ExportTraceServiceRequest, opts Options, project, run string) Verdict {
+	v := Verdict{Status: http.StatusOK}
+	byProject := map[string][]*tracepb.ResourceSpans{}
+	var order []string
+	for _, rs := range req.ResourceSpans {
+		to := route(rs.GetResource().GetAttributes(), project)
+		v.Spans += count(rs)
+		switch {
+		case to == "":
+			v.Unrouted += count(rs)
+		case byProject[to] == nil:
+			order = append(order, to)
+			fallthrough
+		default:
+			byProject[to] = append(byProject[to], rs)
+		}
+	}
+	var reasons []string
+	for _, to := range order {
+		if err := v.project(path, to, run, byProject[to], opts, &reasons); err != nil {
+			r := refused(err)
+			v.Status, v.Reason, v.Rejected = r.Status, r.Reason, 0
+			return v
+		}
+	}
+	if len(reasons) > maxMessages {
+		reasons = append(reasons[:maxMessages], "...")
+	}
+	v.Reason = strings.Join(reasons, "; ")
+	ids := map[[2]string]bool{}
+	for _, c := range v.Calls {
+		ids[[2]string{c.Project, c.ID}] = true
+	}
+	v.Merged = len(v.Calls) - len(ids)
+	return v
+}
+
+func count(rs *tracepb.ResourceSpans) (n int) {
+	for _, ss := range rs.ScopeSpans {
+		n += len(ss.Spans)
+	}
+	return n
+}
+
+// project ingests the spans of one project: all that are not rejected, or none.
+func (v *Verdict) project(path, to, run string, all []*tracepb.ResourceSpans, opts Options, reasons *[]string) error {
+	var calls []Call
+	var agents []AgentSpan
+	for _, rs := range all {
+		resource, err := expand(rs.GetResource().GetAttributes())
+		if err != nil {
+			return err // Not caught per span: a clash of keys fails the request, wandb/weave#7705.
+		}
+		for _, ss := range rs.ScopeSpans {
+			for _, pb := range ss.Spans {
+				var c Call
+				var a AgentSpan
+				s, err := readSpan(pb, resource)
+				if err == nil {
+					s.project, s.run = to, run
+					if path == AgentsPath {
+						a, err = s.agent()
+					} else {
+						c, err = s.call(opts.rowLimit())
+					}
+				}
+				var f *failure
+				switch {
+				case errors.As(err, &f) && f.status == 0:
+					v.Rejected++
+					*reasons = append(*reasons, fmt.Sprintf("Rejected span (name='%s' trace_id='%x' span_id='%x'): %s", pb.Name, pb.TraceId, pb.SpanId, f.reason))
+				case err != nil:
+					return err
+				case path == AgentsPath:
+					agents = append(agents, a)
+				default:
+					calls = append(calls, c)
+				}
+			}
+		}
+	}
+	v.Calls, v.Agents = slices.Concat(v.Calls, calls), slices.Concat(v.Agents, agents)
+	return nil
 }

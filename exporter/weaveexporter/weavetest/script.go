@@ -3,7 +3,13 @@
 
 package weavetest
 
-import "net/http"
+import (
+	"encoding/hex"
+	"net/http"
+	"slices"
+
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+)
 
 // Answer is what a script does to a request instead of ingest.
 type Answer struct {
@@ -24,8 +30,37 @@ type Answer struct {
 	Times int
 	// Project restricts it to requests that hold this project, "entity/project"; empty: any.
 	Project string
-	// When restricts it further, for instance to one request in ten. It is called for one request at a time.
+	// When restricts it further, for instance to one request in ten. It is called for one request at a time, and must not call
+	// the handler.
 	When func(Request) bool
+
+	used int
+}
+
+// Script has requests answered otherwise than by ingest. Each request that could be parsed takes the first answer in the list
+// that applies to it; the ones of a later Script are looked at first.
+func (h *Handler) Script(answers ...Answer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []*Answer
+	for _, a := range answers {
+		list = append(list, &a)
+	}
+	h.script = append(list, h.script...)
+}
+
+// scripted is the answer that applies to a request, or nil.
+func (h *Handler) scripted(in Request) *Answer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range h.script {
+		if a.Times > 0 && a.used >= a.Times || a.Project != "" && !slices.Contains(in.Projects, a.Project) || a.When != nil && !a.When(in) {
+			continue
+		}
+		a.used++
+		return a
+	}
+	return nil
 }
 
 // Request is what came in.
@@ -33,7 +68,7 @@ type Request struct {
 	Path     string
 	Header   http.Header
 	Wire     int      // bytes of the body as sent
-	Size     int      // bytes of the body, decompressed
+	Size     int      // bytes of the body, decompressed; one above the limit where it is too large
 	Spans    int      // in the body, when it could be parsed
 	Projects []string // "entity/project" of the spans that are routed, sorted
 	SpanIDs  []string // hex, in the order of the body
@@ -42,14 +77,18 @@ type Request struct {
 	Verdict Verdict // of ingest; zero when a script answered and did not store
 }
 
-// Stats are sums over requests.
-type Stats struct {
-	Requests int
-	Refused  int // requests answered other than 200, or not at all
-	Spans    int // in the requests that ingest took
-	Rejected int // spans rejected in a partial success
-	Unrouted int // spans dropped in silence, for want of entity and project
-	Merged   int // spans that overwrote a call of another span with their id
-	Resent   int // spans that came again as they were: same trace, span id, name and start
-	Blanked  int // calls of which columns were blanked
+// describe fills in what the parsed message says.
+func (r *Request) describe(msg *coltracepb.ExportTraceServiceRequest, project string) {
+	for _, rs := range msg.ResourceSpans {
+		if to := route(rs.GetResource().GetAttributes(), project); to != "" && !slices.Contains(r.Projects, to) {
+			r.Projects = append(r.Projects, to)
+		}
+		for _, ss := range rs.ScopeSpans {
+			for _, s := range ss.Spans {
+				r.SpanIDs = append(r.SpanIDs, hex.EncodeToString(s.SpanId))
+			}
+		}
+	}
+	slices.Sort(r.Projects)
+	r.Spans = len(r.SpanIDs)
 }

@@ -1,0 +1,152 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package weavetest
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// decodeJSON is Python's json.loads as Weave calls it: text that is not JSON stays text, NaN and Infinity are values, and
+// two kinds of text fail the request: an integer of more than 4,300 digits, and nesting beyond the interpreter's recursion limit.
+func decodeJSON(text string) (any, error) {
+	r := jsonReader{rest: text}
+	v, err := r.value(0)
+	if err == nil && strings.Trim(r.rest, jsonSpace) != "" {
+		err = errNotJSON
+	}
+	if errors.Is(err, errNotJSON) {
+		return text, nil
+	}
+	return v, err
+}
+
+const (
+	jsonSpace      = " \t\n\r"
+	jsonScanDepth  = 9900 // of Python 3.13, some levels lower
+	pythonIntLimit = 4300 // digits: sys.get_int_max_str_digits()
+)
+
+var (
+	errNotJSON = errors.New("not JSON")
+	jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
+	jsonString = regexp.MustCompile(`^"([^"\\\x00-\x1f]|\\.)*"`)
+	jsonWords  = map[string]any{
+		"null": nil, "true": true, "false": false, "NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1),
+	}
+)
+
+type jsonReader struct{ rest string }
+
+func (r *jsonReader) value(depth int) (any, error) {
+	if depth > jsonScanDepth {
+		return nil, fail(http.StatusInternalServerError, "RecursionError in JSON text")
+	}
+	switch {
+	case r.eat("{"):
+		return r.object(depth)
+	case r.eat("["):
+		return r.list(depth)
+	case strings.HasPrefix(r.rest, `"`):
+		return r.text()
+	}
+	for word, v := range jsonWords {
+		if r.eat(word) {
+			return v, nil
+		}
+	}
+	return r.number()
+}
+
+func (r *jsonReader) object(depth int) (any, error) {
+	m := map[string]any{}
+	if r.space(); r.eat("}") {
+		return m, nil
+	}
+	for {
+		r.space()
+		key, err := r.text()
+		if err != nil {
+			return nil, err
+		}
+		if r.space(); !r.eat(":") {
+			return nil, errNotJSON
+		}
+		r.space()
+		if m[key], err = r.value(depth + 1); err != nil {
+			return nil, err
+		}
+		r.space()
+		switch {
+		case r.eat("}"):
+			return m, nil
+		case !r.eat(","):
+			return nil, errNotJSON
+		}
+	}
+}
+
+func (r *jsonReader) list(depth int) (any, error) {
+	list := []any{}
+	if r.space(); r.eat("]") {
+		return list, nil
+	}
+	for {
+		r.space()
+		v, err := r.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+		r.space()
+		switch {
+		case r.eat("]"):
+			return list, nil
+		case !r.eat(","):
+			return nil, errNotJSON
+		}
+	}
+}
+
+func (r *jsonReader) text() (string, error) {
+	raw := jsonString.FindString(r.rest)
+	var s string
+	if raw == "" || json.Unmarshal([]byte(raw), &s) != nil {
+		return "", errNotJSON
+	}
+	r.rest = r.rest[len(raw):]
+	return s, nil
+}
+
+func (r *jsonReader) number() (any, error) {
+	raw := jsonNumber.FindString(r.rest)
+	if raw == "" {
+		return nil, errNotJSON
+	}
+	r.rest = r.rest[len(raw):]
+	whole := !strings.ContainsAny(raw, ".eE")
+	if whole && len(strings.TrimPrefix(raw, "-")) > pythonIntLimit {
+		return nil, fail(http.StatusBadRequest, "Exceeds the limit (%d digits) for integer string conversion", pythonIntLimit)
+	}
+	if n, err := strconv.ParseInt(raw, 10, 64); whole && err == nil {
+		return n, nil
+	}
+	f, _ := strconv.ParseFloat(raw, 64) // Out of range: an infinity, as in Python.
+	return f, nil
+}
+
+func (r *jsonReader) space() { r.rest = strings.TrimLeft(r.rest, jsonSpace) }
+
+func (r *jsonReader) eat(word string) bool {
+	rest, ok := strings.CutPrefix(r.rest, word)
+	if ok {
+		r.rest = rest
+	}
+	return ok
+}
