@@ -4,6 +4,8 @@
 package shape
 
 import (
+	"sync"
+
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -14,11 +16,23 @@ type Result struct {
 	Rewritten Counts // changes
 	// Unroutable are service names of resources without a project, a few of them, for a log line.
 	Unroutable []string
+	// ForeignRuns are run ids that cannot be linked, of another project or no ids, a few of them.
+	ForeignRuns []string
 }
 
 // Shaper shapes batches. It may be used by many goroutines at once.
 type Shaper struct {
-	opts Options
+	opts      Options
+	endpoint  Endpoint // of spans that are of no agent
+	spanBytes int
+	always    bool // every span takes the long way
+	display   displayTemplate
+	promote   promotion
+	stepFrom  []string
+	stepMask  mask
+	runMask   mask
+	ids       *ids // nil: ids are not looked at
+	workers   sync.Pool
 }
 
 // New returns a shaper. Its error is that of [Options.Validate].
@@ -26,10 +40,146 @@ func New(o Options) (*Shaper, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	return &Shaper{opts: o}, nil
+	s := &Shaper{opts: o, spanBytes: min(o.SpanBytes, o.RequestBytes/2), promote: newPromotion(o.Promote), stepFrom: stepSources(o.StepFrom)}
+	if o.Mode == ModeAgents {
+		s.endpoint = Agents
+	}
+	s.display, _ = parseTemplate(o.DisplayName)
+	for _, key := range s.stepFrom {
+		s.stepMask.add(key)
+	}
+	for _, key := range o.RunIDFrom {
+		s.runMask.add(key)
+		s.runMask.add(key + leafPart)
+	}
+	s.ids = newIDs(o.DuplicateIDs)
+	s.workers.New = func() any { return newWorker(s) }
+	return s, nil
 }
 
 // Shape turns td into requests, and does not touch it. The same batches in the same order, given to a new shaper, give the same requests.
 func (s *Shaper) Shape(td ptrace.Traces) Result {
-	return Result{}
+	w := s.workers.Get().(*worker)
+	defer w.release()
+	w.survey(td)
+	w.write(td)
+	w.result.Requests = w.fill.finish()
+	return w.result
+}
+
+// worker shapes one batch: it surveys the batch, then writes span by span.
+type worker struct {
+	*Shaper
+	result    Result
+	fill      filler
+	batch     batch
+	resources []*resource
+	span      span
+	encoded   []byte
+	added     []extra
+}
+
+func newWorker(s *Shaper) *worker {
+	return &worker{Shaper: s, fill: filler{limit: s.opts.RequestBytes}, batch: batch{byID: map[spanID]int32{}, said: map[said]bool{}}}
+}
+
+// release lets go of everything of the batch but memory of the worker's own.
+func (w *worker) release() {
+	w.result, w.fill = Result{}, filler{limit: w.opts.RequestBytes}
+	w.batch.reset()
+	clear(w.resources)
+	w.resources = w.resources[:0]
+	w.span.forget()
+	w.workers.Put(w)
+}
+
+// survey reads what has to be known of the whole batch.
+func (w *worker) survey(td ptrace.Traces) {
+	known, unknown := false, false
+	for _, rs := range td.ResourceSpans().All() {
+		r := w.resource(rs, &w.result)
+		w.resources = append(w.resources, r)
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, in := range ss.Spans().All() {
+				e := w.batch.add(in, r)
+				if step, ok, bad := w.ownStep(in.Attributes()); ok {
+					e.step, e.state, known = step, stepKnown, true
+				} else {
+					unknown = true
+					if bad {
+						w.result.Rewritten[Step]++
+					}
+				}
+			}
+		}
+	}
+	if known && unknown {
+		w.batch.inherit()
+	}
+	if w.ids != nil {
+		w.ids.assign(&w.batch, &w.result.Rewritten)
+	}
+}
+
+// write shapes and encodes each span.
+func (w *worker) write(td ptrace.Traces) {
+	i := int32(0)
+	for j, rs := range td.ResourceSpans().All() {
+		r := w.resources[j]
+		if !r.routable() {
+			w.unroutable(rs, r)
+			i += int32(spansOf(rs))
+			continue
+		}
+		for _, ss := range rs.ScopeSpans().All() {
+			sc := w.scope(ss, r, &w.result.Rewritten)
+			for _, in := range ss.Spans().All() {
+				w.writeSpan(in, sc, i)
+				i++
+			}
+		}
+	}
+}
+
+func spansOf(rs ptrace.ResourceSpans) (n int) {
+	for _, ss := range rs.ScopeSpans().All() {
+		n += ss.Spans().Len()
+	}
+	return n
+}
+
+func (w *worker) unroutable(rs ptrace.ResourceSpans, r *resource) {
+	n := spansOf(rs)
+	if n == 0 {
+		return
+	}
+	w.result.Dropped[Unroutable] += n
+	name := "unknown"
+	if i := findMoved(r.attrs, "service.name"); i >= 0 {
+		name = asText(r.attrs[i].val)
+	}
+	w.result.Unroutable = example(w.result.Unroutable, name)
+}
+
+func (w *worker) writeSpan(in ptrace.Span, sc *scope, i int32) {
+	e := &w.batch.entries[i]
+	if !e.whole() {
+		w.result.Dropped[NoID]++
+		return
+	}
+	s := &w.span
+	s.load(in)
+	if w.ids != nil {
+		if (e.repeated || e.first >= 0) && w.isRepeated(s, e, i) {
+			w.result.Dropped[RepeatedSpan]++
+			return
+		}
+		w.ids.rename(s, e)
+	}
+	endpoint, run, ok := w.shape(s, sc, e)
+	if !ok {
+		w.result.Dropped[TooLarge]++
+		return
+	}
+	w.fill.put(sc, endpoint, run, w.encoded)
 }

@@ -1,0 +1,285 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shape
+
+import (
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// Weave replaces the columns of a row that is too large by a mark, and says 2xx. A row holds what a span says as JSON, its attributes twice. So a span has
+// a budget in bytes of JSON, and what is over it is cut: the longest values first, all to the same length, each with an attribute that
+// says how many bytes it had. Only if there are too many values for that, whole events, links and attributes go, from the end.
+
+const (
+	pieceFloor   = 256  // bytes of JSON that a value keeps
+	alwaysKept   = 2048 // bytes of JSON up to which the keys that link a span are not touched
+	itemCost     = 16   // of what JSON or protobuf put around a key and a value
+	markerCost   = 64   // of a marker besides its key
+	budgetSpare  = 1024 // for keys that move
+	worstCost    = 6    // bytes of JSON for one of protobuf
+	droppedCount = "lenscol.dropped."
+)
+
+// keptKeys are not cut and not dropped.
+var keptKeys = map[string]bool{
+	runKey: true, stepKey: true, stepEndKey: true, threadKey: true, turnKey: true, displayNameKey: true,
+	"wandb.entity": true, "wandb.project": true,
+}
+
+// textCost is the size of s in JSON as Python writes it, without its quotes.
+func textCost(s string) (n int) {
+	for _, c := range s {
+		n += runeCost(c)
+	}
+	return n
+}
+
+func runeCost(c rune) int {
+	switch {
+	case c >= 0x10000:
+		return 12
+	case c < ' ' || c >= 0x7f:
+		return 6
+	case c == '"' || c == '\\':
+		return 2
+	}
+	return 1
+}
+
+// valueCost is the size of v in JSON, or in protobuf if that is more.
+func valueCost(v pcommon.Value) int {
+	n := itemCost
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		n += textCost(v.Str())
+	case pcommon.ValueTypeBytes:
+		n += v.Bytes().Len()/3*4 + 4
+	case pcommon.ValueTypeSlice:
+		for _, item := range v.Slice().All() {
+			n += valueCost(item)
+		}
+	case pcommon.ValueTypeMap:
+		for key, item := range v.Map().All() {
+			n += textCost(key) + valueCost(item)
+		}
+	default:
+		n += 25 // of a float; the longest scalar
+	}
+	return n
+}
+
+func listCost(list []attr) (n int) {
+	for _, a := range list {
+		n += textCost(a.key) + valueCost(a.val)
+	}
+	return n
+}
+
+// piece is something that can be cut.
+type piece struct {
+	label string  // of its marker
+	text  *string // or
+	attr  *attr
+	cost  int
+}
+
+// atMost is the cost of p cut to level, with its marker.
+func (p *piece) atMost(level int) int {
+	return min(p.cost, level+markerCost+len(truncatedPrefix)+textCost(p.label))
+}
+
+// parcel is what has one budget: pieces, and what cannot be cut.
+type parcel struct {
+	fixed  int
+	pieces []piece
+}
+
+func (p *parcel) addText(label string, s *string) {
+	p.pieces = append(p.pieces, piece{label: label, text: s, cost: itemCost + textCost(*s)})
+}
+
+func (p *parcel) addAttrs(label string, list []attr) {
+	for i := range list {
+		a := &list[i]
+		cost := valueCost(a.val)
+		p.fixed += textCost(a.key)
+		if keptKeys[a.key] && cost <= alwaysKept {
+			p.fixed += cost
+			continue
+		}
+		p.pieces = append(p.pieces, piece{label: label + a.key, attr: a, cost: cost})
+	}
+}
+
+// at is the cost of p with its pieces cut to level.
+func (p *parcel) at(level int) int {
+	n := p.fixed
+	for i := range p.pieces {
+		n += p.pieces[i].atMost(level)
+	}
+	return n
+}
+
+// cut cuts the pieces of p so that they fit into limit, and returns their markers. fits is false if they cannot be made to.
+func (p *parcel) cut(limit int, n *Counts) (markers []attr, fits bool) {
+	if p.at(pieceFloor) > limit {
+		return nil, false
+	}
+	low, high := pieceFloor, limit // the largest level that fits is in [low, high)
+	for low+1 < high {
+		if middle := (low + high) / 2; p.at(middle) <= limit {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	for i := range p.pieces {
+		if c := &p.pieces[i]; c.cost > c.atMost(low) {
+			n[Truncated]++
+			markers = append(markers, integer(truncatedPrefix+c.label, c.cutTo(low)))
+		}
+	}
+	return markers, true
+}
+
+// cutTo cuts p to level and returns how many bytes it had.
+func (p *piece) cutTo(level int) (had int64) {
+	level -= itemCost
+	if p.text != nil {
+		had = int64(len(*p.text))
+		*p.text = cutCost(*p.text, level)
+		return had
+	}
+	v := p.attr.val
+	if v.Type() == pcommon.ValueTypeBytes {
+		raw := v.Bytes().AsRaw()
+		p.attr.val = pcommon.NewValueBytes()
+		p.attr.val.Bytes().FromRaw(raw[:max(0, level-4)/4*3])
+		return int64(len(raw))
+	}
+	s := asText(v)
+	p.attr.val = pcommon.NewValueStr(cutCost(s, level))
+	return int64(len(s))
+}
+
+// cutCost returns the longest beginning of s, of whole runes, whose cost is at most limit.
+func cutCost(s string, limit int) string {
+	for i, c := range s {
+		if limit -= runeCost(c); limit < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// budgeted cuts a list of attributes to limit. It works in place.
+func (s *Shaper) budgeted(list []attr, limit int, n *Counts) []attr {
+	if listCost(list) <= limit {
+		return list
+	}
+	dropped := 0
+	for {
+		var p parcel
+		p.addAttrs("", list)
+		if markers, fits := p.cut(limit-budgetSpare, n); fits {
+			if dropped > 0 {
+				markers = append(markers, integer(droppedCount+"attributes", int64(dropped)))
+			}
+			return resolved(repeated(append(list, markers...), n), n)
+		}
+		before := len(list)
+		list = withoutLast(list, len(list)/2)
+		dropped += before - len(list)
+		if len(list) == before {
+			return list
+		}
+	}
+}
+
+// withoutLast leaves out the attributes from place i on, but those that are kept.
+func withoutLast(list []attr, i int) []attr {
+	out := list[:i:i]
+	for _, a := range list[i:] {
+		if keptKeys[a.key] {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// fit cuts s so that it and its resource are within the budget of a span. It returns false if that cannot be.
+func (sh *Shaper) fit(s *span, resourceCost int, n *Counts) bool {
+	limit := sh.spanBytes - resourceCost
+	if s.cost() <= limit {
+		return true
+	}
+	var droppedAttrs, droppedEvents, droppedLinks int
+	for {
+		p := s.parcel()
+		if markers, fits := p.cut(limit-budgetSpare, n); fits {
+			for _, d := range []struct {
+				key string
+				n   int
+			}{{"attributes", droppedAttrs}, {"events", droppedEvents}, {"links", droppedLinks}} {
+				if d.n > 0 {
+					n[Truncated]++
+					markers = append(markers, integer(droppedCount+d.key, int64(d.n)))
+				}
+			}
+			s.attrs = resolved(repeated(append(s.attrs, markers...), n), n)
+			return true
+		}
+		switch {
+		case len(s.events) > 0:
+			droppedEvents += half(&s.events, &s.droppedEvents)
+		case len(s.links) > 0:
+			droppedLinks += half(&s.links, &s.droppedLinks)
+		default:
+			before := len(s.attrs)
+			s.attrs = withoutLast(s.attrs, before/2)
+			if len(s.attrs) == before {
+				return false
+			}
+			droppedAttrs += before - len(s.attrs)
+			s.droppedAttrs += uint32(before - len(s.attrs))
+		}
+	}
+}
+
+// half leaves the first half of list, and returns how many it took; it adds them to OTLP's own count.
+func half[T any](list *[]T, count *uint32) int {
+	kept := len(*list) / 2
+	taken := len(*list) - kept
+	*list = (*list)[:kept]
+	*count += uint32(taken)
+	return taken
+}
+
+// parcel is all of s.
+func (s *span) parcel() *parcel {
+	p := &parcel{fixed: 16*itemCost + textCost(s.name)}
+	p.addText("status.message", &s.message)
+	p.addText("trace_state", &s.state)
+	p.addAttrs("", s.attrs)
+	for i := range s.events {
+		e := &s.events[i]
+		p.fixed += 2 * itemCost
+		label := "event." + strconv.Itoa(i)
+		p.addText(label+".name", &e.name)
+		p.addAttrs(label+".attributes.", e.attrs)
+	}
+	for i := range s.links {
+		l := &s.links[i]
+		p.fixed += 5 * itemCost
+		label := "link." + strconv.Itoa(i)
+		p.addText(label+".trace_state", &l.state)
+		p.addAttrs(label+".attributes.", l.attrs)
+	}
+	return p
+}
+
+// cost is what a row of Weave needs for s, its attributes counted once.
+func (s *span) cost() int { return s.parcel().at(int(^uint(0) >> 2)) }

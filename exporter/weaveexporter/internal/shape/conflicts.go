@@ -1,0 +1,129 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shape
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Weave makes a tree of attributes, by the dots in their keys. A key on the path of another (`rl.reward` beside `rl.reward.mean`) would be
+// a leaf and a branch: the span is rejected, and for a resource the request. The leaf moves below itself: `rl.reward._value`.
+const leafPart = "._value"
+
+// repeatedPart ends the key of a value that another value of the same key would overwrite.
+const repeatedPart = "_repeated"
+
+// resolved returns list without conflicts. The names it gives depend on the set of keys only, not on their order. Keys in list differ.
+func resolved(list []attr, n *Counts) []attr {
+	keys := make(map[string]bool, len(list))
+	for _, a := range list {
+		keys[a.key] = true
+	}
+	branches := make(map[string]bool)
+	for _, a := range list {
+		for path := range paths(a.key) {
+			branches[path] = true
+		}
+	}
+	for i, a := range list {
+		if branches[a.key] {
+			n[KeyConflict]++
+			list[i].key = free(a.key+leafPart, func(key string) bool { return keys[key] || branches[key] })
+		}
+	}
+	return list
+}
+
+// paths yields what stands before each dot of key.
+func paths(key string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for i := 0; i < len(key); i++ {
+			if key[i] == '.' && !yield(key[:i]) {
+				return
+			}
+		}
+	}
+}
+
+// free returns key, or key with the lowest number from 2 on that makes it a key that is not taken.
+func free(key string, taken func(string) bool) string {
+	if !taken(key) {
+		return key
+	}
+	for i := 2; ; i++ {
+		if numbered := key + strconv.Itoa(i); !taken(numbered) {
+			return numbered
+		}
+	}
+}
+
+// repeated gives each value its own key. The last one of a key keeps it, as in Weave; one that says the same is left out.
+func repeated(list []attr, n *Counts) []attr {
+	last := make(map[string]int, len(list))
+	for i, a := range list {
+		last[a.key] = i
+	}
+	if len(last) == len(list) {
+		return list
+	}
+	out := list[:0]
+	for i, a := range list {
+		if keeper := last[a.key]; keeper != i {
+			n[RepeatedKey]++
+			if list[keeper].val.Equal(a.val) {
+				continue
+			}
+			a.key = free(a.key+repeatedPart, func(key string) bool { _, taken := last[key]; return taken })
+			last[a.key] = i
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// mask is a set of keys that may err: a key that it does not have is not in the set.
+type mask [16]uint64
+
+func (m *mask) add(key string)      { b := keyBit(key); m[b>>6] |= 1 << (b & 63) }
+func (m *mask) has(key string) bool { b := keyBit(key); return m[b>>6]&(1<<(b&63)) != 0 }
+
+func keyBit(key string) uint32 {
+	n := uint32(len(key))
+	if n == 0 {
+		return 0
+	}
+	h := uint32(key[0]) | uint32(key[n-1])<<8 | uint32(key[n/2])<<16 | n<<24
+	return h * 0x9E3779B1 >> 22
+}
+
+// maxLinear bounds the lists that are searched one by one. Longer ones are always taken for clashing: repairing them is linear.
+const maxLinear = 64
+
+// clashes tells whether a key of list is repeated, on the path of another, or does so with the keys of t, which may be nil. It adds the keys to m.
+func clashes(list []attr, m *mask, t *tail) bool {
+	if len(list) > maxLinear {
+		return true
+	}
+	for i := range list {
+		key := list[i].key
+		if m.has(key) && find(list[:i], key) >= 0 || t.has(key) {
+			return true
+		}
+		m.add(key)
+	}
+	for i := range list {
+		for key, at := list[i].key, 0; ; at++ {
+			next := strings.IndexByte(key[at:], '.')
+			if next < 0 {
+				break
+			}
+			at += next
+			if path := key[:at]; m.has(path) && find(list, path) >= 0 || t.has(path) {
+				return true
+			}
+		}
+	}
+	return t.below(list, m)
+}

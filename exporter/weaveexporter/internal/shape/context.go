@@ -1,0 +1,117 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shape
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lenscol/lenscol/sdk/semconv"
+)
+
+// resource is a resource, repaired and encoded once for all its spans.
+type resource struct {
+	target     Target
+	targetHash uint64
+	who        uint64 // which process it is
+	attrs      []attr
+	bytes      []byte // fields of its ResourceSpans
+	cost       int    // of its attributes, in a row of Weave
+	run        string // of its spans; empty: none
+	rank       string
+	thread     string // of its spans; empty: none
+}
+
+// scope is an instrumentation scope of a resource.
+type scope struct {
+	*resource
+	bytes []byte // fields of its ScopeSpans
+	size  int    // spans in it
+	attrs []attr
+	name  string
+	vers  string
+	tails [Agents + 1]*tail
+}
+
+// A resource may take a fourth of what a span may, and a scope an eighth. What is cut off a scope is no loss: Weave stores none.
+const (
+	resourceShare = 4
+	scopeShare    = 8
+	maxURL        = 4096
+)
+
+func (r *resource) routable() bool { return r.target.known() }
+
+func (s *Shaper) resource(in ptrace.ResourceSpans, r *Result) *resource {
+	n := &r.Rewritten
+	list := repeated(cleaned(appendMap(nil, in.Resource().Attributes()), n), n)
+	for i := range list {
+		if strings.HasPrefix(list[i].key, semconv.WandbEntity+".") || strings.HasPrefix(list[i].key, semconv.WandbProject+".") {
+			moveAside(&list[i], n)
+		}
+	}
+	out := &resource{}
+	list, out.target = s.targeted(list)
+	list = s.budgeted(resolved(repeated(list, n), n), s.spanBytes/resourceShare, n)
+	out.targetHash, out.who = out.target.hash(), who(list)
+	out.run = s.resourceRun(list, out.target, r)
+	out.rank = rankText(list)
+	out.thread = s.resourceThread(out.run, out.rank)
+	out.attrs, out.cost = list, listCost(list)
+
+	b, at := openMessage(nil, tag(1, length))
+	b = appendAttrs(b, tagResAttr, list)
+	b = appendUint(b, tag(2, varint), uint64(in.Resource().DroppedAttributesCount()))
+	b = closeMessage(b, at)
+	out.bytes = appendText(b, tag(3, length), urlText(in.SchemaUrl(), n))
+	return out
+}
+
+func (s *Shaper) scope(in ptrace.ScopeSpans, r *resource, n *Counts) *scope {
+	sc := in.Scope()
+	out := &scope{resource: r, size: in.Spans().Len(), name: urlText(sc.Name(), n), vers: urlText(sc.Version(), n)}
+	list := repeated(cleaned(appendMap(nil, sc.Attributes()), n), n)
+	out.attrs = s.budgeted(resolved(list, n), s.spanBytes/scopeShare, n)
+
+	b, at := openMessage(nil, tag(1, length))
+	b = appendText(b, tag(1, length), out.name)
+	b = appendText(b, tag(2, length), out.vers)
+	b = appendAttrs(b, tagScopeAttr, out.attrs)
+	b = appendUint(b, tag(4, varint), uint64(sc.DroppedAttributesCount()))
+	b = closeMessage(b, at)
+	out.bytes = appendText(b, tag(3, length), urlText(in.SchemaUrl(), n))
+	return out
+}
+
+// urlText is a text that has no need to be long.
+func urlText(s string, n *Counts) string {
+	s = cleanText(s, n)
+	if len(s) > maxURL {
+		n[Truncated]++
+	}
+	return cutText(s, maxURL)
+}
+
+// tail is what spans of the scope get at an endpoint.
+func (s *Shaper) tail(sc *scope, e Endpoint) *tail {
+	if sc.tails[e] == nil {
+		sc.tails[e] = newTail(s.promote.above(sc.attrs, sc.resource.attrs, sc.name, sc.vers), sc.run, sc.thread, e)
+	}
+	return sc.tails[e]
+}
+
+// rankText is the rank that attributes say, a number or its text; empty: none.
+func rankText(list []attr) string {
+	for _, key := range []string{semconv.DLRank, semconv.DLRankOld} {
+		if i := findMoved(list, key); i >= 0 {
+			switch list[i].val.Type() {
+			case pcommon.ValueTypeInt, pcommon.ValueTypeStr:
+				return asText(list[i].val)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,91 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shape
+
+import "google.golang.org/protobuf/encoding/protowire"
+
+// filler fills requests with encoded spans, one request at a time for each target, endpoint and run.
+type filler struct {
+	limit    int
+	requests []Request
+	open     []*filling
+}
+
+type filling struct {
+	target   Target
+	endpoint Endpoint
+	run      string // of Agents; at Calls the span says it
+	place    int    // in requests
+	from     *scope // of group
+	group    group
+	closed   int // upper bound of the bytes of the groups before
+}
+
+// groupOverhead bounds the tags and lengths of a group.
+const groupOverhead = 3 * (1 + protowireMaxSize)
+
+const protowireMaxSize = 10
+
+// put adds a span of a scope to the request that is open for it, or starts one.
+func (f *filler) put(sc *scope, e Endpoint, run string, span []byte) {
+	if e == Calls {
+		run = ""
+	}
+	o := f.filling(sc.target, e, run)
+	size := 1 + protowire.SizeBytes(len(span))
+	if o.from != sc {
+		f.closeGroup(o)
+		o.from, o.group = sc, group{resource: sc.resource.bytes, scope: sc.bytes}
+	}
+	if o.closed+o.upper()+size > f.limit && (o.closed > 0 || len(o.group.ends) > 0) {
+		f.closeGroup(o)
+		o.place, o.closed = f.start(o), 0
+		o.from, o.group = sc, group{resource: sc.resource.bytes, scope: sc.bytes}
+	}
+	g := &o.group
+	if g.spans == nil {
+		g.spans = make([]byte, 0, min(f.limit, (size+size/8)*sc.size))
+		g.ends = make([]int, 0, sc.size)
+	}
+	g.spans = appendBytes(g.spans, tagSpan, span)
+	g.ends = append(g.ends, len(g.spans))
+}
+
+// upper bounds the size of the open group.
+func (o *filling) upper() int {
+	return groupOverhead + len(o.group.resource) + len(o.group.scope) + len(o.group.spans)
+}
+
+func (f *filler) filling(t Target, e Endpoint, run string) *filling {
+	for _, o := range f.open {
+		if o.endpoint == e && o.target == t && o.run == run {
+			return o
+		}
+	}
+	o := &filling{target: t, endpoint: e, run: run}
+	o.place = f.start(o)
+	f.open = append(f.open, o)
+	return o
+}
+
+func (f *filler) start(o *filling) (place int) {
+	f.requests = append(f.requests, Request{Target: o.target, Endpoint: o.endpoint, Run: o.run})
+	return len(f.requests) - 1
+}
+
+func (f *filler) closeGroup(o *filling) {
+	if len(o.group.ends) > 0 {
+		o.closed += o.upper()
+		f.requests[o.place].add(o.group)
+	}
+	o.group = group{}
+}
+
+// finish returns all requests, in the order of their first spans.
+func (f *filler) finish() []Request {
+	for _, o := range f.open {
+		f.closeGroup(o)
+	}
+	return f.requests
+}

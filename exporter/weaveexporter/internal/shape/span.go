@@ -1,0 +1,271 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shape
+
+import (
+	"crypto/sha256"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// shape makes of s what Weave gets, and encodes it into w.encoded. ok is false if it is too large, whatever is cut.
+//
+// Most spans need no repair: they are written as they are, then what all spans of their scope get, which is encoded already. The others take
+// the long way, repair by repair. Both ways give the same for a span that needs none.
+func (w *worker) shape(s *span, sc *scope, e *entry) (endpoint Endpoint, run string, ok bool) {
+	n := &w.result.Rewritten
+	s.clamped(n)
+	s.cleanTexts(n)
+	before := *n
+	if !w.always && w.ready(s.attrs, w.tail(sc, w.endpoint)) {
+		if w.encodeReady(s, sc, e); len(w.encoded)*worstCost <= w.spanBytes-sc.cost {
+			return w.endpoint, sc.run, true
+		}
+		*n = before
+	}
+	return w.repair(s, sc, e)
+}
+
+// cleanTexts repairs everything of s but its attributes and the characters in its name.
+func (s *span) cleanTexts(n *Counts) {
+	s.name, s.state, s.message = cleanText(s.name, n), cleanText(s.state, n), cleanText(s.message, n)
+	for i := range s.events {
+		e := &s.events[i]
+		e.name, e.attrs = cleanText(e.name, n), cleanList(e.attrs, n)
+	}
+	for i := range s.links {
+		l := &s.links[i]
+		l.state, l.attrs = cleanText(l.state, n), cleanList(l.attrs, n)
+	}
+}
+
+// cleanList repairs attributes that Weave only stores.
+func cleanList(list []attr, n *Counts) []attr {
+	var m mask
+	if allSound(list) && !clashes(list, &m, nil) {
+		return list
+	}
+	return resolved(repeated(cleaned(list, n), n), n)
+}
+
+func allSound(list []attr) bool {
+	for _, a := range list {
+		if !sound(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// ready tells whether list is what Weave takes, none of it is read by Weave, and t can follow it.
+func (w *worker) ready(list []attr, t *tail) bool {
+	if t.apart || len(list) > maxLinear {
+		return false
+	}
+	for _, a := range list {
+		if !sound(a) || read(a.key) || w.runMask.has(a.key) || t.calls && w.promote.wants(a.key) && !plain(a.val) {
+			return false
+		}
+	}
+	var m mask
+	return !clashes(list, &m, t)
+}
+
+func (w *worker) encodeReady(s *span, sc *scope, e *entry) {
+	t := w.tail(sc, w.endpoint)
+	name := s.name
+	w.extras(s, sc, e, w.endpoint, t.turns)
+	b := s.appendHead(w.encoded[:0])
+	for _, a := range s.attrs {
+		b = appendAttr(b, tagSpanAttr, "", a.key, a.val)
+		if t.calls && w.promote.wants(a.key) {
+			b = appendAttr(b, tagSpanAttr, attributesUnder, a.key, a.val)
+		}
+	}
+	b = append(b, t.bytes...)
+	for _, x := range w.added {
+		b = x.append(b)
+	}
+	w.encoded = s.appendTail(b)
+	s.name = name // repair names it again, should it be too large
+}
+
+// repair is the long way.
+func (w *worker) repair(s *span, sc *scope, e *entry) (endpoint Endpoint, run string, ok bool) {
+	n := &w.result.Rewritten
+	list := resolved(repeated(typed(expanded(cleaned(s.attrs, n), n), n), n), n)
+	endpoint = w.endpoint
+	if w.opts.Mode == ModeAuto && isAgent(list) {
+		endpoint = Agents
+	}
+	t, run := w.tail(sc, endpoint), sc.run
+	var skip []string
+	if own, named := w.ownRun(list, sc.target, &w.result); named {
+		run, skip = own, []string{runKey, threadKey}
+		list = w.withRun(list, own, sc.rank)
+	}
+	s.attrs = w.promote.merged(list, t, n, skip...)
+	w.extras(s, sc, e, endpoint, inThread(s.attrs))
+	for _, x := range w.added {
+		s.attrs = append(s.attrs, x.attr())
+	}
+	s.attrs = resolved(s.attrs, n)
+	if !w.fit(s, sc.cost, n) {
+		return endpoint, run, false
+	}
+	b := appendAttrs(s.appendHead(w.encoded[:0]), tagSpanAttr, s.attrs)
+	w.encoded = s.appendTail(b)
+	return endpoint, run, len(w.encoded) <= w.spanBytes
+}
+
+// withRun adds the run that a span names itself.
+func (w *worker) withRun(list []attr, run, rank string) []attr {
+	if i := find(list, runKey); run != "" && i < 0 {
+		list = append(list, text(runKey, run))
+	}
+	if thread := w.resourceThread(run, rank); thread != "" && find(list, threadKey) < 0 {
+		list = append(list, text(threadKey, thread))
+	}
+	return list
+}
+
+// isAgent tells whether a span belongs into the Agents view: it is of an agent, or in a conversation.
+func isAgent(list []attr) bool {
+	for i := range list {
+		switch list[i].key {
+		case "gen_ai.agent.name", "gen_ai.agent.id", conversationKey:
+			return true
+		case "gen_ai.operation.name":
+			switch asText(list[i].val) {
+			case "create_agent", "invoke_agent", "invoke_workflow", "execute_tool":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// extra is an attribute that one span gets.
+type extra struct {
+	key  string
+	kind pcommon.ValueType // Str, Int or Bool
+	text string
+	num  int64
+}
+
+// append appends x to the fields of a span.
+func (x extra) append(b []byte) []byte {
+	b, at := openMessage(b, tagSpanAttr)
+	b = appendText(b, tag(1, length), x.key)
+	b, value := openMessage(b, tag(2, length))
+	switch x.kind {
+	case pcommon.ValueTypeStr:
+		b = protowire.AppendString(append(b, tag(1, length)), x.text)
+	case pcommon.ValueTypeBool:
+		b = protowire.AppendVarint(append(b, tag(2, varint)), uint64(x.num))
+	default:
+		b = protowire.AppendVarint(append(b, tag(3, varint)), uint64(x.num))
+	}
+	return closeMessage(closeMessage(b, value), at)
+}
+
+func (x extra) attr() attr {
+	switch x.kind {
+	case pcommon.ValueTypeStr:
+		return text(x.key, x.text)
+	case pcommon.ValueTypeBool:
+		return attr{x.key, pcommon.NewValueBool(x.num != 0)}
+	}
+	return integer(x.key, x.num)
+}
+
+// extras names s as Weave wants it, and lists what it gets by itself in w.added: step, turn and display name, each unless it has it.
+func (w *worker) extras(s *span, sc *scope, e *entry, endpoint Endpoint, turns bool) {
+	w.added = w.added[:0]
+	if e.state == stepKnown && e.step > 0 && find(s.attrs, stepKey) < 0 {
+		w.added = append(w.added, extra{key: stepKey, kind: pcommon.ValueTypeInt, num: e.step})
+		if find(s.attrs, stepEndKey) < 0 {
+			w.added = append(w.added, extra{key: stepEndKey, kind: pcommon.ValueTypeInt, num: e.step})
+		}
+	}
+	if turns && find(s.attrs, turnKey) < 0 {
+		w.added = append(w.added, extra{key: turnKey, kind: pcommon.ValueTypeBool, num: int64(protowire.EncodeBool(turn(s)))})
+	}
+	original := s.name
+	w.name(s, endpoint)
+	shown := w.displayName(s, sc, e, original)
+	if s.name != original && shown != original && find(s.attrs, originalPrefix+"name") < 0 {
+		w.added = append(w.added, extra{key: originalPrefix + "name", kind: pcommon.ValueTypeStr, text: original})
+	}
+}
+
+// name makes the name of s what Weave takes. The Agents view keeps names, and reads agents from them.
+func (w *worker) name(s *span, endpoint Endpoint) {
+	switch {
+	case endpoint == Agents && s.name == "":
+		w.result.Rewritten[SpanName]++
+		s.name = namelessSpan
+	case endpoint == Calls && !w.soundName(s.name):
+		s.name = w.opName(s.name, &w.result.Rewritten)
+	}
+}
+
+// displayName adds a display name if s has none: that of the template, or its name if that had to be changed. It returns what s has then.
+func (w *worker) displayName(s *span, sc *scope, e *entry, original string) string {
+	if i := find(s.attrs, displayNameKey); i >= 0 {
+		return asText(s.attrs[i].val)
+	}
+	shown := w.display.render(func(p templatePart) (string, bool) { return placeholderText(p, s, sc, e, original) })
+	if shown == "" && s.name != original {
+		shown = original
+	}
+	if shown != "" {
+		shown = displayText(shown)
+		w.added = append(w.added, extra{key: displayNameKey, kind: pcommon.ValueTypeStr, text: shown})
+	}
+	return shown
+}
+
+func placeholderText(p templatePart, s *span, sc *scope, e *entry, name string) (string, bool) {
+	switch p.field {
+	case "name":
+		return name, true
+	case "step":
+		return strconv.FormatInt(e.step, 10), e.state == stepKnown
+	case "rank":
+		if rank := rankText(s.attrs); rank != "" {
+			return rank, true
+		}
+		return sc.rank, true
+	}
+	for _, list := range [][]attr{s.attrs, sc.attrs, sc.resource.attrs} {
+		if i := findMoved(list, p.key); i >= 0 {
+			return asText(list[i].val), true
+		}
+	}
+	return "", false
+}
+
+// isRepeated tells whether s, which has the ids of an earlier span of its process in the batch, says the same as that or as another such. If
+// not, Weave would lose one of them: s gets an id of its own, made of what it says.
+func (w *worker) isRepeated(s *span, e *entry, i int32) bool {
+	w.encoded = s.appendTail(appendAttrs(s.appendHead(w.encoded[:0]), tagSpanAttr, s.attrs))
+	sum := sha256.Sum256(w.encoded)
+	if e.first < 0 {
+		w.batch.said[said{i, sum}] = true
+		return false
+	}
+	key := said{e.first, sum}
+	if w.batch.said[key] {
+		return true
+	}
+	w.batch.said[key] = true
+	w.result.Rewritten[DuplicateID]++
+	if w.ids.rewrites {
+		e.newID = hashID(append(e.newID[:], sum[:]...))
+	}
+	return false
+}
