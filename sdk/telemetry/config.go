@@ -119,6 +119,8 @@ func (c Config) validate(name func(field string) string) error {
 			refuse(signal.name+".endpoint", "%w", err)
 		} else if err := t.validHeaders(); err != nil {
 			refuse(signal.name+".headers", "%w", err)
+		} else if t.Timeout < 0 {
+			refuse(signal.name+".timeout", "%v must be above 0", t.Timeout)
 		}
 	}
 	return errors.Join(errs...)

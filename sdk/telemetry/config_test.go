@@ -65,6 +65,10 @@ func TestEveryVariable(t *testing.T) {
 		{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", true, "http/protobuf", func(c *Config) {
 			c.Traces = Target{Protocol: ProtocolHTTP, Endpoint: "http://localhost:4318/v1/traces"}
 		}, "thrift", `unknown protocol "thrift", must be grpc, http/protobuf, http/json, console or none`},
+		{"OTEL_EXPORTER_OTLP_TIMEOUT", true, "200", func(c *Config) {
+			c.Traces.Timeout, c.Metrics.Timeout, c.Logs.Timeout = 200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond
+		}, "0", ""},
+		{"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", true, "200", func(c *Config) { c.Traces.Timeout = 200 * time.Millisecond }, "soon", `"soon" is not an integer`},
 		{"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", true, "none", func(c *Config) { c.Metrics.Protocol = ProtocolNone }, bad, ""},
 		{"OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", true, "console", func(c *Config) { c.Logs.Protocol = ProtocolConsole }, bad, ""},
 		{"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", true, "http/protobuf", func(c *Config) {
@@ -215,6 +219,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"exporter", func(c *Config) { c.Exporter = "" }, `exporter: unknown exporter type "", must be otlp or console`},
 		{"interval", func(c *Config) { c.MetricExportInterval = -time.Second }, "metric_export_interval: -1s must be above 0"},
 		{"protocol", func(c *Config) { c.Logs.Protocol = "" }, `logs.protocol: unknown protocol "", must be grpc, http/protobuf, http/json, console or none`},
+		{"timeout", func(c *Config) { c.Logs.Timeout = -1 }, "logs.timeout: -1ns must be above 0"},
 		{"query", func(c *Config) { c.Metrics = Target{Protocol: ProtocolHTTP, Endpoint: "http://m/v1?key=hunter2"} },
 			"metrics.endpoint: it has a query or a fragment, which exporters do not send: must be without ? and #"},
 		{"header's name", func(c *Config) { c.Logs.Headers = map[string]Secret{"api key": "hunter2"} },
@@ -260,6 +265,7 @@ func TestStringHasNoSecrets(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://api:hunter2@trace.wandb.ai/otel/v1/traces",
 		"OTEL_EXPORTER_OTLP_TRACES_HEADERS":  "wandb-api-key=hunter2",
 		"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT":   "collector:4317",
+		"OTEL_EXPORTER_OTLP_LOGS_TIMEOUT":    "2500",
 		"NEMO_LENS_RUN_ID":                   "run-7",
 	})
 	require.NoError(t, err)
@@ -267,8 +273,8 @@ func TestStringHasNoSecrets(t *testing.T) {
 	require.Equal(t, `enabled=false service_name="nemo" export_strategy="single_rank" export_rank=-1 export_sample_rate=1 sampler_enabled=false`+
 		` traces_enabled=true metrics_enabled=true logs_enabled=false span_groups="default" exporter="otlp"`+
 		` run_id="run-7" user_id="" wandb_entity="" wandb_project="" deployment_environment="" metric_export_interval=10s`+
-		` traces=(http/protobuf https://trace.wandb.ai/otel/v1/traces ["wandb-api-key"])`+
-		` metrics=(grpc http://localhost:4317 []) logs=(grpc collector:4317 [])`, c.String())
+		` traces=(http/protobuf https://trace.wandb.ai/otel/v1/traces ["wandb-api-key"] timeout=10s)`+
+		` metrics=(grpc http://localhost:4317 [] timeout=10s) logs=(grpc collector:4317 [] timeout=2.5s)`, c.String())
 	headers, err := json.Marshal(c.Traces.Headers)
 	require.NoError(t, err)
 	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", &c), fmt.Sprintf("%#v", c), fmt.Sprintf("%#v", c.Traces),

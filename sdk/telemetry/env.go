@@ -86,6 +86,7 @@ func (r *reader) target(t *Target, signal, path string) {
 	}
 	read(r, &t.Protocol, parseText, of("protocol"))
 	read(r, &t.Headers, parseHeaders, of("headers"))
+	read(r, &t.Timeout, parseTimeout, of("timeout"))
 	if !t.sends() {
 		return
 	}
@@ -187,4 +188,13 @@ func parseMillis(text string) (time.Duration, error) {
 		err = fmt.Errorf("%d is beyond %d milliseconds", n, maxMillis)
 	}
 	return time.Duration(n) * time.Millisecond, err
+}
+
+// parseTimeout refuses 0, which in a Target is the default.
+func parseTimeout(text string) (time.Duration, error) {
+	d, err := parseMillis(text)
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("%v must be above 0", d)
+	}
+	return d, err
 }

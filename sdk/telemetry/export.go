@@ -21,7 +21,7 @@ import (
 	"github.com/lenscol/lenscol/sdk/telemetry/internal/otlpjson"
 )
 
-// The exporters read what a Target does not have from the environment themselves: OTEL_EXPORTER_OTLP_TIMEOUT, _COMPRESSION,
+// The exporters read what a Target does not have from the environment themselves: OTEL_EXPORTER_OTLP_COMPRESSION,
 // _CERTIFICATE, _CLIENT_CERTIFICATE, _CLIENT_KEY, _INSECURE. None connects before there is something to send. They are nil where
 // the protocol is none.
 
@@ -32,9 +32,11 @@ func newSpanExporter(ctx context.Context, t Target, lines *console.Console) (sdk
 		if t.isHostPort() {
 			endpoint = otlptracegrpc.WithEndpoint
 		}
-		return otlptracegrpc.New(ctx, endpoint(t.Endpoint), otlptracegrpc.WithHeaders(t.headers()))
+		return otlptracegrpc.New(ctx, endpoint(t.Endpoint), otlptracegrpc.WithHeaders(t.headers()),
+			otlptracegrpc.WithTimeout(t.timeout()))
 	case ProtocolHTTP:
-		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(t.Endpoint), otlptracehttp.WithHeaders(t.headers()))
+		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(t.Endpoint), otlptracehttp.WithHeaders(t.headers()),
+			otlptracehttp.WithTimeout(t.timeout()))
 	case ProtocolJSON:
 		return otlpjson.NewSpans(ctx, t.json())
 	case ProtocolConsole:
@@ -50,9 +52,11 @@ func newMetricExporter(ctx context.Context, t Target, lines *console.Console) (s
 		if t.isHostPort() {
 			endpoint = otlpmetricgrpc.WithEndpoint
 		}
-		return otlpmetricgrpc.New(ctx, endpoint(t.Endpoint), otlpmetricgrpc.WithHeaders(t.headers()))
+		return otlpmetricgrpc.New(ctx, endpoint(t.Endpoint), otlpmetricgrpc.WithHeaders(t.headers()),
+			otlpmetricgrpc.WithTimeout(t.timeout()))
 	case ProtocolHTTP:
-		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(t.Endpoint), otlpmetrichttp.WithHeaders(t.headers()))
+		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(t.Endpoint), otlpmetrichttp.WithHeaders(t.headers()),
+			otlpmetrichttp.WithTimeout(t.timeout()))
 	case ProtocolJSON:
 		return otlpjson.NewMetrics(ctx, t.json())
 	case ProtocolConsole:
@@ -68,9 +72,11 @@ func newLogExporter(ctx context.Context, t Target, lines *console.Console) (sdkl
 		if t.isHostPort() {
 			endpoint = otlploggrpc.WithEndpoint
 		}
-		return otlploggrpc.New(ctx, endpoint(t.Endpoint), otlploggrpc.WithHeaders(t.headers()))
+		return otlploggrpc.New(ctx, endpoint(t.Endpoint), otlploggrpc.WithHeaders(t.headers()),
+			otlploggrpc.WithTimeout(t.timeout()))
 	case ProtocolHTTP:
-		return otlploghttp.New(ctx, otlploghttp.WithEndpointURL(t.Endpoint), otlploghttp.WithHeaders(t.headers()))
+		return otlploghttp.New(ctx, otlploghttp.WithEndpointURL(t.Endpoint), otlploghttp.WithHeaders(t.headers()),
+			otlploghttp.WithTimeout(t.timeout()))
 	case ProtocolJSON:
 		return otlpjson.NewLogs(ctx, t.json())
 	case ProtocolConsole:

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -17,14 +19,16 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// guard stands around each call of an exporter: the call ends when the telemetry is over, whatever context the SDK gave it; a
-// panic becomes an error; and an error holds no secret, which a server may have echoed.
+// guard stands around each call of an exporter: the call ends with the Target's timeout, retries included, and when the telemetry
+// is over, whatever context the SDK gave it; a panic becomes an error; and an error holds no secret, which a server may
+// have echoed.
 type guard struct {
 	life    context.Context // is done when nothing shall be exported any more
+	timeout time.Duration   // 0: that of the processor alone
 	secrets *strings.Replacer
 }
 
-// newGuard makes a guard for an exporter that sends to t.
+// newGuard makes a guard for an exporter that sends to t, which is empty where the exporter is the caller's.
 func newGuard(life context.Context, t Target) guard {
 	var secrets []string
 	for _, value := range t.headers() {
@@ -38,12 +42,21 @@ func newGuard(life context.Context, t Target) guard {
 	for _, secret := range secrets {
 		pairs = append(pairs, secret, Secret(secret).String())
 	}
-	return guard{life, strings.NewReplacer(pairs...)}
+	g := guard{life: life, secrets: strings.NewReplacer(pairs...)}
+	if t.Protocol != "" {
+		g.timeout = t.timeout()
+	}
+	return g
 }
 
 func (g guard) call(ctx context.Context, export func(context.Context) error) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if g.timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, g.timeout)
+		defer stop()
+	}
 	defer context.AfterFunc(g.life, cancel)()
 	defer func() {
 		if p := recover(); p != nil {
@@ -66,13 +79,27 @@ func (g guard) clean(err error) error {
 	return err
 }
 
+// guardedSpans keeps the last error of the exports of a shutdown, which the SDK reports to its error handler alone.
 type guardedSpans struct {
 	sdktrace.SpanExporter
-	guard guard
+	guard    guard
+	stopping atomic.Bool
+	failure  atomic.Pointer[error]
 }
 
-func (e guardedSpans) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	return e.guard.call(ctx, func(ctx context.Context) error { return e.SpanExporter.ExportSpans(ctx, spans) })
+func (e *guardedSpans) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := e.guard.call(ctx, func(ctx context.Context) error { return e.SpanExporter.ExportSpans(ctx, spans) })
+	if err != nil && e.stopping.Load() {
+		e.failure.Store(&err)
+	}
+	return err
+}
+
+func (e *guardedSpans) lastError() error {
+	if err := e.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 type guardedMetrics struct {

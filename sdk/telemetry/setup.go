@@ -154,10 +154,11 @@ func (h *Handle) startTraces(ctx context.Context, cfg Config, o *options) error 
 			return newGuard(h.life, target).clean(err)
 		}
 	}
+	guarded := &guardedSpans{SpanExporter: exporter, guard: newGuard(h.life, target)}
 	own := []sdktrace.SpanProcessor{}
 	var flush func(context.Context) error
 	if exporter != nil {
-		batch := sdktrace.NewBatchSpanProcessor(guardedSpans{exporter, newGuard(h.life, target)})
+		batch := sdktrace.NewBatchSpanProcessor(guarded)
 		own, flush = append(own, batch), batch.ForceFlush
 	}
 	h.closer = closer.New(closer.DefaultLimit, flush)
@@ -177,11 +178,12 @@ func (h *Handle) startTraces(ctx context.Context, cfg Config, o *options) error 
 		name:  "traces",
 		flush: provider.ForceFlush,
 		shutdown: func(ctx context.Context) error {
+			guarded.stopping.Store(true)
 			err := provider.Shutdown(ctx)
 			for _, p := range own { // a provider whose time is over leaves its processors running
 				err = errors.Join(err, p.Shutdown(ctx))
 			}
-			return err
+			return errors.Join(err, guarded.lastError())
 		},
 		install: func() func() { return replace(otel.GetTracerProvider, otel.SetTracerProvider, h.tracers) },
 	})

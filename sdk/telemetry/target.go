@@ -4,6 +4,7 @@
 package telemetry // import "github.com/lenscol/lenscol/sdk/telemetry"
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Target is where a signal goes by OTLP. Its variables and their rules are OpenTelemetry's (OTLP exporter configuration): the
@@ -22,7 +24,13 @@ type Target struct {
 	// one for all /v1/traces, /v1/metrics or /v1/logs is added. gRPC takes host:port too.
 	Endpoint string
 	Headers  map[string]Secret // those of a signal's own variable replace the ones for all
+	Timeout  time.Duration     // of one export, with its retries; 0 is 10 s
 }
+
+const defaultTimeout = 10 * time.Second
+
+// timeout is that of one export.
+func (t Target) timeout() time.Duration { return cmp.Or(t.Timeout, defaultTimeout) }
 
 // Protocols.
 const (
@@ -188,7 +196,7 @@ func (t Target) String() string {
 	} else if t.validEndpoint() == nil {
 		where = t.Endpoint
 	}
-	return fmt.Sprintf("%s %s %q", t.Protocol, where, slices.Sorted(maps.Keys(t.Headers)))
+	return fmt.Sprintf("%s %s %q timeout=%v", t.Protocol, where, slices.Sorted(maps.Keys(t.Headers)), t.timeout())
 }
 
 // GoString is String.
