@@ -79,9 +79,12 @@ func Default() Config {
 }
 
 // Strategy is the decision which ranks export.
-func (c Config) Strategy() (rank.Strategy, error) {
+func (c Config) Strategy() (rank.Strategy, error) { return c.strategy(rank.Unknown) }
+
+// strategy refuses what a world of that size does not have.
+func (c Config) strategy(worldSize int) (rank.Strategy, error) {
 	o := rank.DefaultOptions()
-	o.ExportRank, o.Rate = c.ExportRank, c.ExportSampleRate
+	o.ExportRank, o.Rate, o.WorldSize = c.ExportRank, c.ExportSampleRate, worldSize
 	return rank.New(c.ExportStrategy, o)
 }
 

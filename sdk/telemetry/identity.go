@@ -94,8 +94,8 @@ func (o *options) stated(cfg Config, d *resource.Detector) ([]attribute.KeyValue
 		attrs = append(attrs, keyValues(d.Torch())...)
 	}
 	if o.isRank {
-		if o.rank < 0 || o.rank >= o.worldSize {
-			return nil, fmt.Errorf("rank %d of %d: must be from 0 to the world size - 1", o.rank, o.worldSize)
+		if _, ok := rank.FromInt(int64(o.worldSize)); !ok || o.rank < 0 || o.rank >= o.worldSize {
+			return nil, fmt.Errorf("rank %d of %d: must be from 0 to the world size - 1, and that below 2^31", o.rank, o.worldSize)
 		}
 		attrs = append(attrs, attribute.Int(semconv.DLRank, o.rank), attribute.Int(semconv.DLWorldSize, o.worldSize))
 	}

@@ -35,7 +35,7 @@ var isSetUp atomic.Bool
 // span groups on (NeMo Lens, setup_telemetry).
 //
 // Where the Config is disabled, or the strategy picks other ranks, nothing is started, no goroutine and no connection: the
-// Handle's providers do nothing, the global ones stay, and all groups are off.
+// Handle's providers do nothing, and the global ones and the groups stay as they are, off unless the program switched any on.
 //
 // The error is of the Config, of an option, or [ErrAlreadySetUp]; an endpoint that cannot be reached is none. The Handle
 // is never nil: beside an error it is one that does nothing. ctx bounds Setup alone.
@@ -95,8 +95,8 @@ func (id identity) exports(ctx context.Context, cfg Config, o *options) (bool, e
 	}
 	if strategy == nil {
 		var err error
-		if strategy, err = cfg.Strategy(); err != nil {
-			return false, err
+		if strategy, err = cfg.strategy(who.WorldSize); err != nil {
+			return false, fmt.Errorf("export_strategy: %q: %w", cfg.ExportStrategy, err)
 		}
 	}
 	if who.LocalRank < 0 {

@@ -483,8 +483,12 @@ func TestSetupErrors(t *testing.T) {
 		opts []Option
 		want string
 	}{
-		{name: "rank", opts: []Option{WithRank(4, 4)}, want: "set up telemetry: rank 4 of 4: must be from 0 to the world size - 1"},
-		{name: "negative rank", opts: []Option{WithRank(-1, 4)}, want: "set up telemetry: rank -1 of 4: must be from 0 to the world size - 1"},
+		{name: "rank", opts: []Option{WithRank(4, 4)}, want: "set up telemetry: rank 4 of 4: must be from 0 to the world size - 1, and that below 2^31"},
+		{name: "negative rank", opts: []Option{WithRank(-1, 4)}, want: "set up telemetry: rank -1 of 4: must be from 0 to the world size - 1, and that below 2^31"},
+		{name: "large world", opts: []Option{WithRank(0, 1<<31)},
+			want: "set up telemetry: rank 0 of 2147483648: must be from 0 to the world size - 1, and that below 2^31"},
+		{name: "export rank", set: func(c *Config) { c.ExportRank = 9 }, opts: []Option{WithRank(0, 4)},
+			want: `set up telemetry: export_strategy: "single_rank": export_rank: 9 is not below the world size 4`},
 		{name: "local rank", env: map[string]string{"LOCAL_RANK": "first"}, opts: []Option{WithRank(0, 4)},
 			want: `set up telemetry: LOCAL_RANK: "first" is not an integer from 0 on`},
 		{name: "several fields", set: func(c *Config) { c.ServiceName, c.Traces.Protocol = "", "" },
