@@ -90,19 +90,21 @@ func Any(key string, value any) Attr {
 	return KeyValue(attribute.KeyValue{Key: attribute.Key(key), Value: out})
 }
 
-// keyValue is the attribute as OpenTelemetry has it.
-func (a Attr) keyValue() attribute.KeyValue {
+// set makes kv the attribute. In place, which takes half the time of returning it.
+func (a *Attr) set(kv *attribute.KeyValue) {
+	kv.Key = attribute.Key(a.key)
 	switch {
 	case a.ptr == unsafe.Pointer(&kinds[kindInt]):
-		return attribute.Int64(a.key, int64(a.num))
+		kv.Value = attribute.Int64Value(int64(a.num))
 	case a.ptr == unsafe.Pointer(&kinds[kindFloat]):
-		return attribute.Float64(a.key, math.Float64frombits(a.num))
+		kv.Value = attribute.Float64Value(math.Float64frombits(a.num))
 	case a.ptr == unsafe.Pointer(&kinds[kindBool]):
-		return attribute.Bool(a.key, a.num != 0)
+		kv.Value = attribute.BoolValue(a.num != 0)
 	case a.num == isValue:
-		return attribute.KeyValue{Key: attribute.Key(a.key), Value: *(*attribute.Value)(a.ptr)}
+		kv.Value = *(*attribute.Value)(a.ptr)
+	default:
+		kv.Value = attribute.StringValue(unsafe.String((*byte)(a.ptr), a.num))
 	}
-	return attribute.String(a.key, unsafe.String((*byte)(a.ptr), a.num))
 }
 
 func scalarValue(v reflect.Value) attribute.Value {
@@ -204,11 +206,19 @@ func (r *redactor) text(text string) string {
 
 // safe are the attributes that spans take, redacted.
 func safe(attrs []Attr) []attribute.KeyValue {
-	out := make([]attribute.KeyValue, len(attrs))
+	return safeIn(make([]attribute.KeyValue, len(attrs)), attrs)
+}
+
+// safeIn is safe in the memory of out, which is as long as attrs.
+func safeIn(out []attribute.KeyValue, attrs []Attr) []attribute.KeyValue {
+	r, n := redaction.Load(), 0
 	for i := range attrs {
-		out[i] = attrs[i].keyValue()
+		attrs[i].set(&out[n])
+		if r.take(&out[n]) {
+			n++
+		}
 	}
-	return redaction.Load().clean(out)
+	return out[:n]
 }
 
 // clean leaves in kvs what spans take, redacted.

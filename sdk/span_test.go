@@ -452,27 +452,34 @@ func BenchmarkStartDisabled(b *testing.B) {
 	}
 }
 
-// A span of three attributes, started and ended: by the API alone, and by this package.
-func BenchmarkSpan(b *testing.B) {
-	step := Group("step")
-	restoreGroups(b)
-	SetGroups("step")
-	otel.SetTracerProvider(sdktrace.NewTracerProvider())
-	b.Cleanup(func() { otel.SetTracerProvider(noop.NewTracerProvider()) })
-	b.Run("otel", func(b *testing.B) {
-		b.ReportAllocs()
-		tracer := otel.Tracer("bench")
-		for b.Loop() {
-			_, span := tracer.Start(b.Context(), "train.step", trace.WithAttributes(
-				attribute.Int("step", 7), attribute.String("phase", "warm"), attribute.Float64("loss", 0.5)))
-			span.End()
+// TestSpansKeepTheirOwnAttributes starts spans at once, whose attributes pass through memory that is used again.
+func TestSpansKeepTheirOwnAttributes(t *testing.T) {
+	recorder := record(t)
+	step := on(t)
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := range 50 {
+				attrs := []Attr{Int("n", worker*50+i), String("token", "hidden")}
+				for len(attrs) < i%12 { // some are more than fewAttrs
+					attrs = append(attrs, Int(fmt.Sprint(len(attrs)), i), KeyValue(attribute.ByteSlice("left out", nil)))
+				}
+				_, span := step.Start(t.Context(), fmt.Sprint(worker*50+i), attrs...)
+				span.End()
+			}
+		})
+	}
+	all.Wait()
+	require.Len(t, recorder.Ended(), 400)
+	for _, span := range recorder.Ended() {
+		attrs := attrsOf(span.Attributes())
+		n := attrs["n"].(int64)
+		require.Equal(t, fmt.Sprint(n), span.Name())
+		require.Equal(t, Redacted, attrs["token"])
+		for key, value := range attrs {
+			if key != "n" && key != "token" {
+				require.Equal(t, n%50, value)
+			}
 		}
-	})
-	b.Run("lens", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, span := step.Start(b.Context(), "train.step", Int("step", 7), String("phase", "warm"), Float64("loss", 0.5))
-			span.End()
-		}
-	})
+	}
 }
