@@ -44,29 +44,27 @@ type Closer struct {
 
 var _ sdktrace.SpanProcessor = (*Closer)(nil)
 
-// shards is a power of two, far above the number of threads that start spans at once.
-const shards = 256
+// shards are so many that each holds few open spans, 128 at the default limit: they are searched one by one.
+const shards = 1024
 
 // shard has a cache line of its own.
 type shard struct {
-	mu   sync.Mutex
-	open map[uint64]openSpan // by span id; nil after shutdown
-	_    [64 - 16]byte
+	mu     sync.Mutex
+	closed bool
+	open   []openSpan // in no order
+	_      [64 - 40]byte
 }
 
 type openSpan struct {
-	span   sdktrace.ReadWriteSpan
+	id     uint64
 	number uint64
+	span   sdktrace.ReadWriteSpan
 }
 
 // New tracks up to limit spans, a few less where their ids are not spread evenly. flush is called at shutdown after every
 // few hundred ended spans, so that they do not overrun the queue of the processor that exports; nil is none.
 func New(limit int, flush func(context.Context) error) *Closer {
-	c := &Closer{flush: flush, limit: (limit + shards - 1) / shards}
-	for i := range c.shards {
-		c.shards[i].open = map[uint64]openSpan{}
-	}
-	return c
+	return &Closer{flush: flush, limit: (limit + shards - 1) / shards}
 }
 
 // Closed is how many spans were open at shutdown, and ended by it: leaks of the program, or work that was cut.
@@ -81,8 +79,8 @@ func (c *Closer) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
 	s, id := c.shard(span.SpanContext().SpanID())
 	s.mu.Lock()
 	room := len(s.open) < c.limit
-	if room && s.open != nil {
-		s.open[id] = openSpan{span, number}
+	if room && !s.closed {
+		s.open = append(s.open, openSpan{id, number, span})
 	}
 	s.mu.Unlock()
 	if !room {
@@ -94,8 +92,16 @@ func (c *Closer) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
 func (c *Closer) OnEnd(span sdktrace.ReadOnlySpan) {
 	s, id := c.shard(span.SpanContext().SpanID())
 	s.mu.Lock()
-	delete(s.open, id)
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	last := len(s.open) - 1
+	for i := last; i >= 0; i-- {
+		if s.open[i].id == id {
+			s.open[i] = s.open[last]
+			s.open[last] = openSpan{}
+			s.open = s.open[:last]
+			return
+		}
+	}
 }
 
 func (c *Closer) shard(spanID trace.SpanID) (*shard, uint64) {
@@ -126,10 +132,8 @@ func (c *Closer) takeAll() []openSpan {
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
-		for _, open := range s.open {
-			all = append(all, open)
-		}
-		s.open = nil
+		all = append(all, s.open...)
+		s.open, s.closed = nil, true
 		s.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b openSpan) int { return cmp.Compare(b.number, a.number) })

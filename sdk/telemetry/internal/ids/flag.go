@@ -29,6 +29,9 @@ type tracer struct{ trace.Tracer }
 var randomRoot = trace.SpanFromContext(trace.ContextWithSpanContext(context.Background(),
 	trace.NewSpanContext(trace.SpanContextConfig{TraceFlags: trace.FlagsRandom})))
 
+// noParent is the span of a context without one.
+var noParent = trace.SpanFromContext(context.Background())
+
 func (t *tracer) Start(ctx context.Context, name string, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
 	if ctx == nil { // as the SDK has it
 		ctx = context.Background()
@@ -37,7 +40,7 @@ func (t *tracer) Start(ctx context.Context, name string, opts ...trace.SpanStart
 		// The SDK would make the parent of a new root itself, without flags.
 		opts = slices.DeleteFunc(slices.Clone(opts), isNewRoot)
 		ctx = trace.ContextWithSpan(ctx, randomRoot)
-	} else if !trace.SpanContextFromContext(ctx).HasTraceID() {
+	} else if parent := trace.SpanFromContext(ctx); parent == noParent || !parent.SpanContext().HasTraceID() {
 		ctx = trace.ContextWithSpan(ctx, randomRoot)
 	}
 	return t.Tracer.Start(ctx, name, opts...)
