@@ -72,6 +72,16 @@ test-archive: build ## test the archive against an S3 server, DuckDB and pandas 
 test-ocb: ocb ## test that our components work in builds that are not ours
 	OCB_BIN='$(CURDIR)/$(OCB_BIN)' go test -tags slow -count=1 -timeout 30m -v ./test/ocb
 
+# Exit code 3 says that this machine cannot have Python 3.13, and stderr why.
+.PHONY: test-weave
+test-weave: build ## test the Weave exporter against Weave's own ingest (needs python3.13, or root on Debian)
+	@status=0; python=$$(test/python313.sh weave 'weave[trace_server]==0.53.12') || status=$$?; \
+	case $$status in \
+	0) LENSCOL_WEAVE_PYTHON=$$python go test -tags slow -count=1 -timeout 30m -v ./test/interop/weave;; \
+	3) echo "test-weave: SKIPPED, the reason stands above";; \
+	*) exit $$status;; \
+	esac
+
 # ocb runs `go mod download` before it compiles, which asks for modules that only Windows needs. Where
 # one of them cannot be had, what it wrote compiles all the same.
 .PHONY: ocb
