@@ -5,6 +5,7 @@ package weaveexporter // import "github.com/lenscol/lenscol/exporter/weaveexport
 
 import (
 	"cmp"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"os"
@@ -151,7 +152,8 @@ func ConfigOf(lookupEnv func(name string) (string, bool)) *Config {
 	client := confighttp.NewDefaultClientConfig()
 	client.Timeout = 30 * time.Second
 	client.Compression = configcompression.TypeGzip
-	client.WriteBufferSize = 512 << 10 // As otlp_http.
+	client.CompressionParams.Level = gzip.BestSpeed // Spans are alike: three times faster for a few more bytes (BenchmarkAllIn).
+	client.WriteBufferSize = 512 << 10              // As otlp_http.
 
 	retry := configretry.NewDefaultBackOffConfig()
 	retry.InitialInterval = time.Second

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/confmap/xconfmap"
 
 	"github.com/lenscol/lenscol/exporter/weaveexporter/weavetest"
 )
@@ -33,7 +32,7 @@ func load(t *testing.T, yaml string) (*Config, error) {
 	if err := conf.Unmarshal(cfg); err != nil {
 		return nil, err
 	}
-	return cfg, xconfmap.Validate(cfg)
+	return cfg, confmap.Validate(cfg)
 }
 
 func setEnv(t *testing.T, env map[string]string) {
@@ -82,7 +81,7 @@ func TestValidate(t *testing.T) {
 		{"mode", "mode: all", "mode"},
 		{"run with a path", "run: {id: acme/llm/3f9k2q}", "run::id"},
 		{"step", "step: {offset: -1}", "step::offset"},
-		{"template", "display_name: '{nam'", "display_name"},
+		{"template", "display_name: '{nam}'", "display_name"},
 		{"limits", "limits: {span_bytes: 1}", "limits::span_bytes"},
 		{"endpoint", "endpoint: https://trace.wandb.ai", "endpoint: is not a setting here; use base_url"},
 		{"queue that drops", "sending_queue: {batch: {max_size: 3000000}}", "sending_queue::batch::max_size: must be 0 where batches are measured in bytes"},

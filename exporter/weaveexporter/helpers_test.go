@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
@@ -38,6 +39,7 @@ type bench struct {
 	mu    sync.Mutex
 	clock time.Time
 	waits []time.Duration
+	tick  func() // in each wait, before it is over
 }
 
 func newBench(t *testing.T, opts weavetest.Options, change ...func(*Config)) *bench {
@@ -63,6 +65,7 @@ func newBench(t *testing.T, opts weavetest.Options, change ...func(*Config)) *be
 
 func (b *bench) settings() exporter.Settings {
 	set := exportertest.NewNopSettings(metadata.Type)
+	set.ID = component.NewID(metadata.Type) // It names the storage of a persistent queue.
 	set.TelemetrySettings = b.tel.NewTelemetrySettings()
 	core, logs := observer.New(zapcore.InfoLevel)
 	set.Logger, b.logs = zap.New(core), logs
@@ -77,6 +80,9 @@ func (b *bench) time() time.Time {
 
 // wait passes at once.
 func (b *bench) wait(d time.Duration) <-chan time.Time {
+	if b.tick != nil {
+		b.tick()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.clock = b.clock.Add(d)
