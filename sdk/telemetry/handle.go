@@ -36,7 +36,7 @@ type Handle struct {
 	loggers log.LoggerProvider
 
 	spans   *sdktrace.TracerProvider // nil where traces are off
-	closer  *closer.Closer           // nil where no spans are exported
+	closer  *closer.Closer           // nil where traces are off
 	signals []signalProvider         // those that are on
 
 	life context.Context // is over when nothing is exported any more

@@ -119,7 +119,7 @@ func findRank(given attribute.Set, localRank int) (id rank.Identity, ok bool, er
 	number := func(keys ...attribute.Key) (int, bool) {
 		for _, key := range keys {
 			if v, ok := given.Value(key); ok {
-				return rank.Parse(v.Emit())
+				return rank.Parse(v.String())
 			}
 		}
 		return 0, false

@@ -6,6 +6,7 @@ package telemetry
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -106,7 +107,7 @@ func TestResourceLayers(t *testing.T) {
 			got, ok := h.resource.Set().Value(attribute.Key(c.key))
 			require.Equal(t, c.want != "", ok)
 			if ok {
-				require.Equal(t, c.want, got.Emit())
+				require.Equal(t, c.want, got.String())
 			}
 		})
 	}
@@ -166,4 +167,143 @@ func TestPublishedResource(t *testing.T) {
 		require.NoError(t, h.Shutdown(t.Context()))
 		require.Equal(t, "theirs=1", os.Getenv("OTEL_RESOURCE_ATTRIBUTES"))
 	})
+}
+
+// What setup does, in its order: run id, strategy, providers, groups.
+func TestRunID(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		env     map[string]string
+		run     string
+		opts    []Option
+		want    string
+		warning string
+	}{
+		{name: "config", run: "run-7", env: map[string]string{"SLURM_JOB_ID": "42", "OTEL_RESOURCE_ATTRIBUTES": "nemo.run.id=published"}, want: "run-7"},
+		{name: "caller's resource", run: "run-7", opts: []Option{WithResource(attribute.String("nemo.run.id", "mine"))}, want: "mine"},
+		{name: "published by a launcher", env: map[string]string{"SLURM_JOB_ID": "42", "OTEL_RESOURCE_ATTRIBUTES": "nemo.run.id=a%2Cb"}, want: "a,b"},
+		{name: "SLURM", env: map[string]string{"SLURM_JOB_ID": "42", "TORCHELASTIC_RUN_ID": "elastic"}, want: "42"},
+		{name: "torchelastic", env: map[string]string{"TORCHELASTIC_RUN_ID": "elastic"}, want: "elastic"},
+		{name: "generated", want: ""},
+		{name: "generated, several ranks", opts: []Option{WithRank(0, 2)}, want: "", warning: "set NEMO_LENS_RUN_ID"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cleanEnv(t)
+			for name, value := range c.env {
+				t.Setenv(name, value)
+			}
+			lines := logged(t)
+			cfg := to(newSink(t), ProtocolGRPC)
+			cfg.RunID = c.run
+			cfg.ExportStrategy = rank.NameAllRanks
+			h := setUp(t, cfg, c.opts...)
+			if c.want == "" {
+				require.Regexp(t, `^[0-9a-f]{12}$`, h.RunID())
+			} else {
+				require.Equal(t, c.want, h.RunID())
+			}
+			got, _ := h.resource.Set().Value("nemo.run.id")
+			require.Equal(t, h.RunID(), got.AsString(), "the resource says the same")
+			require.Equal(t, c.warning != "", strings.Contains(lines.String(), "set NEMO_LENS_RUN_ID"))
+		})
+	}
+}
+
+// The vectors of NeMo Lens 0.2 strategies.
+func TestRanksThatExport(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		world int
+		set   func(*Config)
+		opts  func(rank int) []Option
+		env   func(rank int) map[string]string
+		want  []int
+	}{
+		{name: "the last rank, by default", world: 4, want: []int{3}},
+		{name: "one rank", world: 4, set: func(c *Config) { c.ExportRank = 2 }, want: []int{2}},
+		{name: "all ranks", world: 4, set: func(c *Config) { c.ExportStrategy = rank.NameAllRanks }, want: []int{0, 1, 2, 3}},
+		{name: "sampled", world: 8, set: func(c *Config) { c.ExportStrategy, c.ExportSampleRate = rank.NameSampled, 0.25 }, want: []int{3, 4, 5, 6}},
+		{name: "first of each node, by LOCAL_RANK", world: 4, set: func(c *Config) { c.ExportStrategy = rank.NameFirstRankPerNode },
+			env: func(rank int) map[string]string { return map[string]string{"LOCAL_RANK": strconv.Itoa(rank % 2)} }, want: []int{0, 2}},
+		{name: "first of each node, by the option", world: 4, set: func(c *Config) { c.ExportStrategy = rank.NameFirstRankPerNode },
+			opts: func(rank int) []Option { return []Option{WithLocalRank(rank % 2)} }, want: []int{0, 2}},
+		{name: "first of each node, where no local rank is known", world: 2, set: func(c *Config) { c.ExportStrategy = rank.NameFirstRankPerNode }, want: []int{0, 1}},
+		{name: "the caller's strategy", world: 4, opts: func(int) []Option {
+			return []Option{WithExportStrategy(rank.Func(func(id rank.Identity) bool { return id.Rank == 1 }))}
+		}, want: []int{1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSink(t)
+			var got []int
+			for n := range c.world {
+				t.Run(strconv.Itoa(n), func(t *testing.T) {
+					cleanEnv(t)
+					cfg := to(s, ProtocolGRPC)
+					if c.set != nil {
+						c.set(&cfg)
+					}
+					if c.env != nil {
+						for name, value := range c.env(n) {
+							t.Setenv(name, value)
+						}
+					}
+					opts := []Option{WithRank(n, c.world)}
+					if c.opts != nil {
+						opts = append(opts, c.opts(n)...)
+					}
+					if setUp(t, cfg, opts...).IsExporting() {
+						got = append(got, n)
+					}
+				})
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+func TestWhereTheRankComesFrom(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		env    map[string]string
+		opts   []Option
+		rank   string // as rank/world/local
+		export bool   // with single_rank, the last one
+		log    string
+	}{
+		{name: "nowhere", rank: "-", export: true, log: "level=WARN msg=\"this process has no rank"},
+		{name: "nowhere, with an instance id", opts: []Option{WithResource(attribute.String("service.instance.id", "server-1"))},
+			rank: "-", export: true, log: "level=DEBUG msg=\"this process has no rank"},
+		{name: "a launcher's variables do not count", env: map[string]string{"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}, rank: "-", export: true},
+		{name: "unless they shall", env: map[string]string{"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"},
+			opts: []Option{WithRankFromEnv()}, rank: "1/2/1", export: true},
+		{name: "srun", env: map[string]string{"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_LOCALID": "0"},
+			opts: []Option{WithRankFromEnv()}, rank: "0/2/0"},
+		{name: "the option goes first", env: map[string]string{"RANK": "1", "WORLD_SIZE": "2"},
+			opts: []Option{WithRankFromEnv(), WithRank(0, 2)}, rank: "0/2/-1"},
+		{name: "the caller's resource", opts: []Option{WithResource(attribute.Int("nv.dl.rank", 1), attribute.Int("nv.dl.world_size", 4))}, rank: "1/4/-1"},
+		{name: "old names", opts: []Option{WithResource(attribute.Int("dl.rank", 3), attribute.Int("dl.world_size", 4))}, rank: "3/4/-1", export: true},
+		{name: "inherited", env: map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "nv.dl.rank=1,nv.dl.world_size=4,nv.dl.local_rank=1"}, rank: "1/4/1"},
+		{name: "the end of an instance id", env: map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "service.instance.id=run-rank7"},
+			rank: "7/-1/-1", export: true, log: "the world size is not known"},
+		{name: "no number", env: map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "nv.dl.rank=x"}, rank: "-", export: true},
+		{name: "the caller's strategy without a rank", opts: []Option{WithExportStrategy(rank.Func(func(id rank.Identity) bool {
+			return id != rank.Identity{Rank: 0, WorldSize: 1, LocalRank: 0}
+		}))}, rank: "-", export: false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cleanEnv(t)
+			for name, value := range c.env {
+				t.Setenv(name, value)
+			}
+			lines := logged(t)
+			h := setUp(t, to(newSink(t), ProtocolGRPC), c.opts...)
+			got := "-"
+			if h.isRank {
+				got = fmt.Sprintf("%d/%d/%d", h.rank.Rank, h.rank.WorldSize, h.rank.LocalRank)
+			}
+			require.Equal(t, c.rank, got)
+			require.Equal(t, c.export, h.IsExporting())
+			require.Contains(t, lines.String(), c.log)
+		})
+	}
 }

@@ -30,7 +30,7 @@ func publish(r *sdkresource.Resource) (restore func(), err error) {
 	have, _ := resource.Decode(before) // what cannot be read was logged
 	var attrs []resource.Attribute
 	for _, kv := range r.Attributes() {
-		a := resource.Attribute{Key: string(kv.Key), Value: kv.Value.Emit()}
+		a := resource.Attribute{Key: string(kv.Key), Value: kv.Value.String()}
 		isThere := slices.ContainsFunc(have, func(h resource.Attribute) bool { return h.Key == a.Key && h.Text() == a.Text() })
 		if !isThere && isScalar(kv.Value) && !slices.Contains(notForChildren, kv.Key) {
 			attrs = append(attrs, a)
