@@ -94,7 +94,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer, 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
+	defer func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute) // the queue may be full
+		defer cancel()
+		err = errors.Join(err, tel.Shutdown(bounded))
+	}()
 
 	switch s.role {
 	case "environment":
@@ -158,7 +162,7 @@ func start(ctx context.Context, s settings, role, target string) (url string, st
 		return "", nil, err
 	}
 	stop = func() error {
-		kill := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+		kill := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 		defer kill.Stop()
 		return errors.Join(stdin.Close(), cmd.Wait())
 	}
