@@ -54,7 +54,7 @@ func (s rankAware) Description() string { return s.description }
 
 // pythonFloat writes a rate as Python prints it: always with a point or an exponent.
 func pythonFloat(f float64) string {
-	text := strconv.FormatFloat(f, 'g', -1, 64)
+	text := strings.ToLower(strconv.FormatFloat(f, 'g', -1, 64))
 	if strings.Trim(text, "-0123456789") == "" {
 		text += ".0"
 	}
