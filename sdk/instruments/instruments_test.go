@@ -4,12 +4,9 @@
 package instruments
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"log/slog"
 	"math"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -94,81 +91,6 @@ func TestImportsTheAPIOnly(t *testing.T) {
 	}
 }
 
-// What NeMo Lens 0.2 sent, in the captures of its functions.
-type captured struct{ Name, Kind, Unit, Description string }
-
-func kindOf(m metricdata.Metrics) string {
-	switch m.Data.(type) {
-	case metricdata.Histogram[float64]:
-		return "histogram"
-	case metricdata.Sum[int64], metricdata.Sum[float64]:
-		return "sum"
-	}
-	return "gauge"
-}
-
-func TestOldNamesAreThoseThatLensSends(t *testing.T) {
-	c := newCollector(t)
-	recordAll(c)
-	got := c.metrics()
-	file, err := os.Open("testdata/lens-0.2.jsonl")
-	require.NoError(t, err)
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		var want captured
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &want))
-		m, there := got[want.Name]
-		require.True(t, there, want.Name)
-		require.Equal(t, want.Kind, kindOf(m), want.Name)
-		require.Equal(t, want.Unit, m.Unit, want.Name)
-		if want.Description != "" { // those of the Megatron series are the capturing script's own
-			require.Equal(t, want.Description, m.Description, want.Name)
-		}
-	}
-}
-
-// recordAll records 1 on every series, under old names.
-func recordAll(c collector) {
-	registry := NewRegistry(OldNames)
-	for name, specs := range registry.Groups() {
-		for _, spec := range specs {
-			registry.Record(c.t.Context(), c, name, Values{spec.Key: 1})
-		}
-	}
-}
-
-func TestNamesOfEachGeneration(t *testing.T) {
-	renamed := []string{"rl.kl_divergence", "rl.policy_loss", "rl.response_length.mean", "rl.value_loss"}
-	renamedTo := []string{"rl.kl.divergence", "rl.policy.loss", "rl.response.length.mean", "rl.value.loss"}
-	same := []string{"rl.reward.mean", "rl.entropy", "rl.throughput.tokens_per_sec"}
-	sorted := func(lists ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(lists...))) }
-	tests := []struct {
-		name  string
-		names Names
-		want  []string
-	}{
-		{"new", NewNames, sorted(renamedTo, same)},
-		{"old", OldNames, sorted(renamed, same)},
-		{"both", BothNames, sorted(renamed, renamedTo, same)},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			c := newCollector(t)
-			rl := NewRL(c, tt.names)
-			for _, i := range []*Instrument{rl.KLDivergence, rl.PolicyLoss, rl.ResponseLengthMean, rl.ValueLoss, rl.RewardMean, rl.Entropy, rl.TokensPerSecond} {
-				i.Record(t.Context(), 0.5)
-			}
-			require.Equal(t, tt.want, c.names())
-			for _, m := range c.metrics() {
-				require.Equal(t, 0.5, value[float64](t, m))
-			}
-		})
-	}
-	// A series of one's own may be declared under either name.
-	require.Equal(t, []string{"rl.kl.divergence"}, NewNames.of("rl.kl_divergence"))
-	require.Equal(t, []string{"rl.kl_divergence"}, OldNames.of("rl.kl.divergence"))
-}
-
 // Each field of a family is the series of its name, once.
 func TestFamiliesHoldTheirSeries(t *testing.T) {
 	c := newCollector(t)
@@ -177,7 +99,8 @@ func TestFamiliesHoldTheirSeries(t *testing.T) {
 		GroupInference: {i.RequestDuration, i.TokenUsage},
 		GroupRL: {rl.RewardMean, rl.KLDivergence, rl.PolicyLoss, rl.ValueLoss, rl.Entropy, rl.ResponseLengthMean, rl.GradNorm, rl.LearningRate,
 			rl.TokensPerSecond, rl.GenerationDuration, rl.RolloutDuration, rl.EfficiencySeconds, rl.EfficiencyPercent, rl.SetupDuration,
-			rl.PromptTokens, rl.GenerationTokens, rl.GenerationsOK, rl.GenerationsFailed},
+			rl.PromptTokens, rl.GenerationTokens, rl.GenerationsOK, rl.GenerationsFailed, rl.PromptLengthMean, rl.GenerationLengthMean,
+			rl.HostMemoryUsed, rl.HostMemoryTotal},
 		GroupGym: {gym.ServerRequestDuration, gym.RolloutDuration, gym.VerifyDuration, gym.VerifySuccessRate, gym.ActiveServers,
 			gym.RolloutsCompleted, gym.QueueWait, gym.ActiveSandboxes, gym.SandboxStartup, gym.SandboxExec, gym.SandboxCreateRetries,
 			gym.ModelCallDuration, gym.ModelTimeToFirstByte, gym.HTTPTimeouts, gym.HTTPRetries, gym.ConnectionPoolWait, gym.ConnectionPoolConnects},

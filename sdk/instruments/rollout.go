@@ -20,13 +20,17 @@ type RL struct {
 	RolloutDuration    *Instrument // ms
 
 	// Of NeMo RL, with attributes of its own.
-	EfficiencySeconds *Instrument // s; of a category, not to be added up across measurements
-	EfficiencyPercent *Instrument
-	SetupDuration     *Instrument // s
-	PromptTokens      *Instrument
-	GenerationTokens  *Instrument
-	GenerationsOK     *Instrument
-	GenerationsFailed *Instrument
+	EfficiencySeconds    *Instrument // s; of a category, not to be added up across measurements
+	EfficiencyPercent    *Instrument
+	SetupDuration        *Instrument // s
+	PromptTokens         *Instrument
+	GenerationTokens     *Instrument
+	GenerationsOK        *Instrument
+	GenerationsFailed    *Instrument
+	PromptLengthMean     *Instrument // tokens
+	GenerationLengthMean *Instrument // tokens
+	HostMemoryUsed       *Instrument // bytes
+	HostMemoryTotal      *Instrument // bytes
 }
 
 func rlSpecs() []Spec {
@@ -50,6 +54,10 @@ func rlSpecs() []Spec {
 		{Key: "generation_tokens", Name: "rl.vllm.generation_tokens", Kind: Counter, Integer: true, Unit: "{token}", Description: "Generated tokens."},
 		{Key: "generations_ok", Name: "rl.vllm.generations.ok", Kind: Counter, Integer: true, Description: "Generations that succeeded."},
 		{Key: "generations_failed", Name: "rl.vllm.generations.failed", Kind: Counter, Integer: true, Description: "Generations that failed."},
+		{Key: "prompt_length_mean", Name: "rl.vllm.prompt_length.mean", Description: "Mean prompt length (tokens)."},
+		{Key: "generation_length_mean", Name: "rl.vllm.generation_length.mean", Description: "Mean generation length (tokens)."},
+		{Key: "host_memory_used", Name: "rl.host.memory.used", Integer: true, Unit: "By", Description: "Memory of the host in use."},
+		{Key: "host_memory_total", Name: "rl.host.memory.total", Integer: true, Unit: "By", Description: "Memory of the host."},
 	}
 }
 
@@ -57,24 +65,28 @@ func rlSpecs() []Spec {
 func NewRL(meter metric.Meter, names Names) RL {
 	g := family(meter, names, GroupRL, rlSpecs())
 	return RL{
-		RewardMean:         g["reward_mean"],
-		KLDivergence:       g["kl_divergence"],
-		PolicyLoss:         g["policy_loss"],
-		ValueLoss:          g["value_loss"],
-		Entropy:            g["entropy"],
-		ResponseLengthMean: g["response_length_mean"],
-		GradNorm:           g["grad_norm"],
-		LearningRate:       g["learning_rate"],
-		TokensPerSecond:    g["tokens_per_sec"],
-		GenerationDuration: g["generation_duration_ms"],
-		RolloutDuration:    g["rollout_duration_ms"],
-		EfficiencySeconds:  g["efficiency_seconds"],
-		EfficiencyPercent:  g["efficiency_pct"],
-		SetupDuration:      g["setup_duration"],
-		PromptTokens:       g["prompt_tokens"],
-		GenerationTokens:   g["generation_tokens"],
-		GenerationsOK:      g["generations_ok"],
-		GenerationsFailed:  g["generations_failed"],
+		RewardMean:           g["reward_mean"],
+		KLDivergence:         g["kl_divergence"],
+		PolicyLoss:           g["policy_loss"],
+		ValueLoss:            g["value_loss"],
+		Entropy:              g["entropy"],
+		ResponseLengthMean:   g["response_length_mean"],
+		GradNorm:             g["grad_norm"],
+		LearningRate:         g["learning_rate"],
+		TokensPerSecond:      g["tokens_per_sec"],
+		GenerationDuration:   g["generation_duration_ms"],
+		RolloutDuration:      g["rollout_duration_ms"],
+		EfficiencySeconds:    g["efficiency_seconds"],
+		EfficiencyPercent:    g["efficiency_pct"],
+		SetupDuration:        g["setup_duration"],
+		PromptTokens:         g["prompt_tokens"],
+		GenerationTokens:     g["generation_tokens"],
+		GenerationsOK:        g["generations_ok"],
+		GenerationsFailed:    g["generations_failed"],
+		PromptLengthMean:     g["prompt_length_mean"],
+		GenerationLengthMean: g["generation_length_mean"],
+		HostMemoryUsed:       g["host_memory_used"],
+		HostMemoryTotal:      g["host_memory_total"],
 	}
 }
 

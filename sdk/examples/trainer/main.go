@@ -59,13 +59,15 @@ func run(ctx context.Context, args []string, opts ...telemetry.Option) (err erro
 		metrics:  instruments.NewTraining(tel.Meter(), instruments.NewNames),
 		log:      slogbridge.Bridge(slog.Default(), slogbridge.Options{Provider: tel.LoggerProvider()}),
 	}
-	done := make(chan error, 1)
-	go func() { done <- t.train(envcarrier.Context(ctx)) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.train(envcarrier.Context(ctx))
+	}()
 	select {
-	case err := <-done:
-		return err
+	case <-done:
 	case <-ctx.Done():
 		t.log.WarnContext(ctx, "stopped, the step that runs is given up")
-		return nil
 	}
+	return nil
 }

@@ -58,13 +58,12 @@ type trainer struct {
 }
 
 // train is the run: the startup is a trace, and so is each pass through the loop from one checkpoint to the next, linked
-// to what was before it, so that no trace is as long as the run.
-func (t trainer) train(ctx context.Context) error {
+// to what was before it, so that no trace is as long as the run. It does not end before the run does, whatever becomes of ctx.
+func (t trainer) train(ctx context.Context) {
 	before := t.startup(ctx)
-	for from := 1; from <= t.steps && ctx.Err() == nil; from += t.saveEvery {
+	for from := 1; from <= t.steps; from += t.saveEvery {
 		before = t.pass(ctx, from, min(from+t.saveEvery-1, t.steps), before)
 	}
-	return nil
 }
 
 // startup is a span from the start of the process on, though telemetry was set up later.
@@ -87,7 +86,7 @@ func (t trainer) pass(ctx context.Context, from, to int, before trace.SpanContex
 	ctx, span := job.StartWith(ctx, "nv.dl.training.iter_block", lens.SpanOptions{Root: true}, lens.Int(semconv.TrainingStep, from))
 	defer span.End()
 	span.AddLink(before)
-	for step := from; step <= to && ctx.Err() == nil; step++ {
+	for step := from; step <= to; step++ {
 		t.step(ctx, step)
 		if step%t.logEvery == 0 {
 			t.report(ctx, step)
