@@ -139,9 +139,12 @@ def listing(url):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # An answer is one packet.
 
     def answer(self, status, content):
-        body = json.dumps(content, default=str).encode()
+        # NaN and infinities, which JSON lacks, become text.
+        content = json.loads(json.dumps(content, default=str), parse_constant=str)
+        body = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
