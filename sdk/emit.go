@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lenscol/lenscol/sdk/semconv"
@@ -21,7 +22,25 @@ import (
 // An end before the start is a clock that was set back, or two clocks: the end is set to the start, the attributes inverted.*
 // hold the times as they came, as texts in epoch seconds, and a warning is logged (NeMo Lens, emit_span).
 func EmitSpan(ctx context.Context, name string, start, end time.Time, attrs ...Attr) *Span {
-	return emit(ctx, name, start, end, attrs)
+	return emit(ctx, name, start, end, EmitOptions{}, attrs)
+}
+
+// EmitSpanWith is [EmitSpan] with options.
+func EmitSpanWith(ctx context.Context, name string, start, end time.Time, o EmitOptions, attrs ...Attr) *Span {
+	return emit(ctx, name, start, end, o, attrs)
+}
+
+// EmitOptions are what few emitted spans have. The zero value adds nothing.
+type EmitOptions struct {
+	Events      []Event
+	Status      codes.Code
+	Description string // of Status, where that is an error
+}
+
+// Event is a moment in a span, with the wall clock's time.
+type Event struct {
+	Name string
+	Time time.Time
 }
 
 // EmitSpan is [EmitSpan] while g is on; while it is off, it returns nil.
@@ -29,10 +48,10 @@ func (g SpanGroup) EmitSpan(ctx context.Context, name string, start, end time.Ti
 	if !g.Enabled() {
 		return nil
 	}
-	return emit(ctx, name, start, end, attrs)
+	return emit(ctx, name, start, end, EmitOptions{}, attrs)
 }
 
-func emit(ctx context.Context, name string, from, to time.Time, attrs []Attr) *Span {
+func emit(ctx context.Context, name string, from, to time.Time, o EmitOptions, attrs []Attr) *Span {
 	// Without their monotonic readings: the times that are exported are those of the wall clock.
 	from, to = from.Round(0), to.Round(0)
 	if to.Before(from) {
@@ -47,6 +66,10 @@ func emit(ctx context.Context, name string, from, to time.Time, attrs []Attr) *S
 		to = from
 	}
 	_, span := startWith(ctx, name, SpanOptions{StartTime: from}, attrs)
+	for _, e := range o.Events {
+		span.span.AddEvent(e.Name, trace.WithTimestamp(e.Time.Round(0)))
+	}
+	span.SetStatus(o.Status, o.Description)
 	span.span.End(trace.WithTimestamp(to))
 	return span
 }

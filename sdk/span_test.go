@@ -252,6 +252,21 @@ func TestWrappersKeepArgumentsAndResults(t *testing.T) {
 	require.Equal(t, "*errors.errorString: boom", recorder.Ended()[1].Status().Description)
 }
 
+func TestEmitSpanWithOptions(t *testing.T) {
+	recorder := record(t)
+	start := time.Unix(1700000000, 5)
+	EmitSpanWith(t.Context(), "past", start, start.Add(time.Second), EmitOptions{
+		Events: []Event{{"cached", start.Add(time.Millisecond)}}, Status: codes.Error, Description: "no disk",
+	}, Int("a", 1))
+	require.Len(t, recorder.Ended(), 1)
+	span := recorder.Ended()[0]
+	require.Equal(t, sdktrace.Status{Code: codes.Error, Description: "no disk"}, span.Status())
+	require.Len(t, span.Events(), 1)
+	require.Equal(t, "cached", span.Events()[0].Name)
+	require.True(t, start.Add(time.Millisecond).Equal(span.Events()[0].Time))
+	require.True(t, start.Add(time.Second).Equal(span.EndTime()))
+}
+
 func TestEmitSpan(t *testing.T) {
 	at := func(nanos int64) time.Time { return time.Unix(0, nanos) }
 	for _, c := range []struct {

@@ -44,6 +44,15 @@ const (
 	ServiceInstanceIDOriginal = "service.instance.id.original"
 )
 
+// How a command of lenscol exec ended. The exit code is OpenTelemetry's, the others are lenscol's.
+const (
+	ProcessExitCode   = "process.exit.code"          // integer, 128 and its number for a signal
+	ProcessExitSignal = "process.exit.signal"        // SIGKILL and so on
+	ProcessCPUUser    = "process.cpu.user.seconds"   // with the children it waited for
+	ProcessCPUSystem  = "process.cpu.system.seconds" // with the children it waited for
+	ProcessMaxRSS     = "process.memory.max_rss"     // integer, bytes
+)
+
 // Where and as what a resource runs.
 const (
 	ServiceVersion        = "service.version"

@@ -200,16 +200,17 @@ func TestBinaryErrorsArePrintedOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		args []string
+		code int
 		want string
 	}{
-		{"flag", []string{"--confg", "x"}, "lenscol: error: unknown flag: --confg, did you mean --config?\n"},
-		{"command", []string{"validat"}, "lenscol: error: unknown command \"validat\", did you mean \"lenscol validate\"? `lenscol --help` lists all commands\n"},
-		{"config", []string{"validate", "--config", "lenscol:nothing"}, "lenscol: error: failed to get config: cannot resolve the configuration: " +
+		{"flag", []string{"--confg", "x"}, 2, "lenscol: error: unknown flag: --confg, did you mean --config?\n"},
+		{"command", []string{"validat"}, 2, "lenscol: error: unknown command \"validat\", did you mean \"lenscol validate\"? `lenscol --help` lists all commands\n"},
+		{"config", []string{"validate", "--config", "lenscol:nothing"}, 1, "lenscol: error: failed to get config: cannot resolve the configuration: " +
 			"cannot retrieve the configuration: no embedded config \"nothing\", there are: archive, sidecar, weave\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stdout, stderr, code := runBinary(t, nil, tt.args...)
-			require.Equal(t, 1, code)
+			require.Equal(t, tt.code, code)
 			require.Empty(t, stdout)
 			require.Equal(t, tt.want, stderr)
 		})

@@ -20,14 +20,14 @@ import (
 // defaultURI is the config that runs when none is given.
 const defaultURI = "lenscol:" + configs.Default
 
-// Main runs the command line of the process and returns its exit code: 0, or 1 after an error was printed to stderr, once.
+// Main runs the command line of the process and returns its exit code. An error is printed to stderr, once.
 func Main(set otelcol.CollectorSettings, commit string) int {
-	root := New(set, commit)
-	if err := root.Execute(); err != nil {
+	err := New(set, commit).Execute()
+	code, print := exitCodeOf(err)
+	if print {
 		fmt.Fprintf(os.Stderr, "lenscol: error: %v\n", err)
-		return 1
 	}
-	return 0
+	return code
 }
 
 // New builds the command tree on upstream's own.
@@ -46,7 +46,7 @@ refused, and what ran before runs on. SIGINT and SIGTERM end it after what was t
   lenscol validate --config my.yaml`
 	root.SilenceErrors = true // Main prints them.
 	root.PersistentPreRunE = useDefaultConfig
-	root.SetFlagErrorFunc(suggestFlag)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(suggestFlag(cmd, err)) })
 	runCommand(root, set)
 	for _, cmd := range append(root.Commands(), root) {
 		if cmd.Name() != "featuregate" { // It takes the id of a gate.
@@ -62,7 +62,7 @@ refused, and what ran before runs on. SIGINT and SIGTERM end it after what was t
 		}
 	}
 	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit), newDemoCommand(), newStrategiesCommand(), newJSONLCommand(),
-		newDoctorCommand(resource.System{}))
+		newDoctorCommand(resource.System{}), newSlurmAttrsCommand(resource.System{}), newEmitSpansCommand(), newExecCommand())
 	return root
 }
 

@@ -23,18 +23,18 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	}
 	arg := args[0]
 	if ext := filepath.Ext(arg); ext == ".yaml" || ext == ".yml" || strings.HasPrefix(arg, "lenscol:") {
-		return fmt.Errorf("%q takes no argument %q, did you mean --config %s?", cmd.CommandPath(), arg, arg)
+		return usage(fmt.Errorf("%q takes no argument %q, did you mean --config %s?", cmd.CommandPath(), arg, arg))
 	}
 	if cmd.HasAvailableSubCommands() {
 		cmd.SuggestionsMinimumDistance = 2 // Letters; cobra's default, which it sets only for errors of its own.
 		known := cmd.SuggestionsFor(arg)
 		if len(known) > 0 {
-			return fmt.Errorf("unknown command %q, did you mean %q? `%s --help` lists all commands",
-				arg, cmd.CommandPath()+" "+known[0], cmd.CommandPath())
+			return usage(fmt.Errorf("unknown command %q, did you mean %q? `%s --help` lists all commands",
+				arg, cmd.CommandPath()+" "+known[0], cmd.CommandPath()))
 		}
-		return fmt.Errorf("unknown command %q, `%s --help` lists all commands", arg, cmd.CommandPath())
+		return usage(fmt.Errorf("unknown command %q, `%s --help` lists all commands", arg, cmd.CommandPath()))
 	}
-	return fmt.Errorf("%q takes no argument, got %q", cmd.CommandPath(), arg)
+	return usage(fmt.Errorf("%q takes no argument, got %q", cmd.CommandPath(), arg))
 }
 
 // suggestFlag adds the nearest flag to the error about an unknown one.
