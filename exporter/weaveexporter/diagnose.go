@@ -176,6 +176,9 @@ func (c *client) checkTLS(ctx context.Context) (string, error) {
 }
 
 func (c *client) checkExport(ctx context.Context) (string, error) {
+	if _, err := checkKey(string(c.cfg.APIKey)); err != nil {
+		return "", errSkip("not tried without a key")
+	}
 	if err := c.start(ctx, nil, component.TelemetrySettings{}); err != nil {
 		return "", err
 	}
@@ -202,7 +205,7 @@ func (a *answer) readsRequests() bool {
 // exportNothing sends a request that names the project and has no spans. It tells whether Weave would take spans, and leaves none.
 func (c *client) exportNothing(ctx context.Context) (answer, error) {
 	td := ptrace.NewTraces()
-	if c.cfg.Entity != "" && c.cfg.Project != "" {
+	if _, err := c.cfg.checkProject(); err == nil {
 		resource := td.ResourceSpans().AppendEmpty().Resource().Attributes()
 		resource.PutStr(semconv.WandbEntity, c.cfg.Entity)
 		resource.PutStr(semconv.WandbProject, c.cfg.Project)

@@ -6,6 +6,8 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"maps"
 	"net/http/httptest"
 	"os"
@@ -23,7 +25,9 @@ import (
 // TestDoctorWeaveGolden has the doctor look at one environment after the other; the golden file is what it prints.
 func TestDoctorWeaveGolden(t *testing.T) {
 	fake := weavetest.New(t, weavetest.Options{})
-	untrusted := httptest.NewTLSServer(fake.Handler)
+	untrusted := httptest.NewUnstartedServer(fake.Handler)
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	untrusted.StartTLS()
 	defer untrusted.Close()
 	closed := httptest.NewServer(fake.Handler)
 	closed.Close()
