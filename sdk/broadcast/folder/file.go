@@ -62,11 +62,15 @@ func replace(root *os.Root, name, temporary string, data []byte) error {
 
 // read reads a plain file of at most lens.MaxBroadcast bytes.
 func read(root *os.Root, name string) ([]byte, error) {
+	notPlain := exchange.Final(fmt.Errorf("%s is no plain file: remove it", name))
 	before, err := root.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
-	// Not blocking: the open of a pipe without a writer would wait for one.
+	if !before.Mode().IsRegular() {
+		return nil, notPlain
+	}
+	// Not blocking: should it be a pipe by now, the open would wait for a writer.
 	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, final(err)
@@ -76,8 +80,8 @@ func read(root *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || !os.SameFile(before, info) {
-		return nil, exchange.Final(fmt.Errorf("%s is no plain file: remove it", name))
+	if !os.SameFile(before, info) {
+		return nil, notPlain
 	}
 	data, err := io.ReadAll(io.LimitReader(file, lens.MaxBroadcast+1))
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/lenscol/lenscol/sdk/broadcast"
 	"github.com/lenscol/lenscol/sdk/broadcast/internal/exchange"
 )
 
@@ -17,10 +18,7 @@ func (t *Transport) answer(ctx context.Context, round uint64, data []byte) error
 	if err := exchange.CheckSize(data); err != nil || t.config.WorldSize == 1 {
 		return err
 	}
-	s := source{
-		round: round, rank: t.config.Rank, worldSize: t.config.WorldSize, data: data,
-		roll: exchange.NewRoll(t.config.WorldSize, t.config.Rank), answered: map[ticket]bool{},
-	}
+	s := newSource(t.config.Member, round, data)
 	_, err := exchange.Retry(ctx, func() (struct{}, error) {
 		// Opened each time: ranks that leave an earlier broadcast remove the folder when they find it empty.
 		err := t.within(s.look)
@@ -50,6 +48,10 @@ type source struct {
 	data            []byte
 	roll            *exchange.Roll
 	answered        map[ticket]bool // and whether the answer has been taken
+}
+
+func newSource(m broadcast.Member, round uint64, data []byte) *source {
+	return &source{round, m.Rank, m.WorldSize, data, exchange.NewRoll(m.WorldSize, m.Rank), map[ticket]bool{}}
 }
 
 // look goes through the folder once: it notes who took an answer away, and answers new tickets.

@@ -36,7 +36,7 @@ func (t *Transport) serve(ctx context.Context, has exchange.Request, data []byte
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	address := listenAddress(ctx, t.config)
+	address := listenAddress(t.config, func(host string) ([]net.IPAddr, error) { return net.DefaultResolver.LookupIPAddr(ctx, host) })
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("over TCP as the source at %s: %w", address, err)
@@ -56,7 +56,7 @@ func (t *Transport) serve(ctx context.Context, has exchange.Request, data []byte
 }
 
 // listenAddress is where the source listens: see [Config].
-func listenAddress(ctx context.Context, config Config) string {
+func listenAddress(config Config, lookUp func(host string) ([]net.IPAddr, error)) string {
 	if config.Listen != "" {
 		return config.Listen
 	}
@@ -64,8 +64,7 @@ func listenAddress(ctx context.Context, config Config) string {
 	if host == "localhost" || net.ParseIP(host) != nil {
 		return config.Address
 	}
-	addresses, err := net.DefaultResolver.LookupIPAddr(ctx, host)
-	if err == nil && len(addresses) > 0 && addresses[0].IP.IsLoopback() {
+	if addresses, err := lookUp(host); err == nil && len(addresses) > 0 && addresses[0].IP.IsLoopback() {
 		return net.JoinHostPort("", port)
 	}
 	return config.Address
