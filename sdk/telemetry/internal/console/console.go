@@ -4,8 +4,8 @@
 // Package console writes telemetry as the lines of NeMo Lens's console exporter since 0.2: what to_json(indent=None) of
 // OpenTelemetry Python's SDK writes, byte for byte, one JSON object a span, a log record, or a collection of metrics.
 //
-// Go's SDK cannot tell two things that Python's does: the order of a resource's and a point's attributes, which are sorted
-// here, and the start of a gauge's point, which Python leaves out. As in Python, NaN and the infinities stand bare.
+// Two things differ, since Go's SDK hands them to exporters so: the attributes of resources, scopes and points are sorted by
+// key, and the values of one metric are all integers or all floats. As in Python, NaN and the infinities stand bare.
 package console // import "github.com/lenscol/lenscol/sdk/telemetry/internal/console"
 
 import (
