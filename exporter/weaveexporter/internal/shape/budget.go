@@ -23,10 +23,10 @@ const (
 	droppedCount = "lenscol.dropped."
 )
 
-// keptKeys are not cut and not dropped.
+// keptKeys say where a span belongs: they are not dropped, and not cut unless they are very long.
 var keptKeys = map[string]bool{
-	runKey: true, stepKey: true, stepEndKey: true, threadKey: true, turnKey: true, displayNameKey: true,
-	"wandb.entity": true, "wandb.project": true,
+	runKey: true, stepKey: true, stepEndKey: true, threadKey: true, turnKey: true, displayNameKey: true, "wandb.entity": true, "wandb.project": true,
+	conversationKey: true, sessionKey: true, agentNameKey: true, agentIDKey: true, operationKey: true,
 }
 
 // textCost is the size of s in JSON as Python writes it, without its quotes.
@@ -139,7 +139,7 @@ func (p *parcel) cut(limit int, n *Counts) (markers []attr, fits bool) {
 	for i := range p.pieces {
 		if c := &p.pieces[i]; c.cost > c.atMost(low) {
 			n[Truncated]++
-			markers = append(markers, integer(truncatedPrefix+c.label, c.cutTo(low)))
+			markers = append(markers, integer(cleanKey(truncatedPrefix+c.label, n), c.cutTo(low)))
 		}
 	}
 	return markers, true

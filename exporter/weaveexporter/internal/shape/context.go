@@ -20,9 +20,7 @@ type resource struct {
 	attrs      []attr
 	bytes      []byte // fields of its ResourceSpans
 	cost       int    // of its attributes, in a row of Weave
-	run        string // of its spans; empty: none
 	rank       string
-	thread     string // of its spans; empty: none
 }
 
 // scope is an instrumentation scope of a resource.
@@ -34,6 +32,10 @@ type scope struct {
 	name  string
 	vers  string
 	tails [Agents + 1]*tail
+
+	run       string // of its spans; empty: none
+	runSource int    // place in runSources of who said so
+	thread    string // of its spans; empty: none
 }
 
 // A resource may take a fourth of what a span may, and a scope an eighth. What is cut off a scope is no loss: Weave stores none.
@@ -45,8 +47,7 @@ const (
 
 func (r *resource) routable() bool { return r.target.known() }
 
-func (s *Shaper) resource(in ptrace.ResourceSpans, r *Result) *resource {
-	n := &r.Rewritten
+func (s *Shaper) resource(in ptrace.ResourceSpans, n *Counts) *resource {
 	list := repeated(cleaned(appendMap(nil, in.Resource().Attributes()), n), n)
 	for i := range list {
 		if strings.HasPrefix(list[i].key, semconv.WandbEntity+".") || strings.HasPrefix(list[i].key, semconv.WandbProject+".") {
@@ -57,10 +58,7 @@ func (s *Shaper) resource(in ptrace.ResourceSpans, r *Result) *resource {
 	list, out.target = s.targeted(list)
 	list = s.budgeted(resolved(repeated(list, n), n), s.spanBytes/resourceShare, n)
 	out.targetHash, out.who = out.target.hash(), who(list)
-	out.run = s.resourceRun(list, out.target, r)
-	out.rank = rankText(list)
-	out.thread = s.resourceThread(out.run, out.rank)
-	out.attrs, out.cost = list, listCost(list)
+	out.attrs, out.cost, out.rank = list, listCost(list), rankText(list)
 
 	b, at := openMessage(nil, tag(1, length))
 	b = appendAttrs(b, tagResAttr, list)
@@ -70,11 +68,13 @@ func (s *Shaper) resource(in ptrace.ResourceSpans, r *Result) *resource {
 	return out
 }
 
-func (s *Shaper) scope(in ptrace.ScopeSpans, r *resource, n *Counts) *scope {
-	sc := in.Scope()
-	out := &scope{resource: r, size: in.Spans().Len(), name: urlText(sc.Name(), n), vers: urlText(sc.Version(), n)}
+func (s *Shaper) scope(in ptrace.ScopeSpans, of *resource, r *Result) *scope {
+	sc, n := in.Scope(), &r.Rewritten
+	out := &scope{resource: of, size: in.Spans().Len(), name: urlText(sc.Name(), n), vers: urlText(sc.Version(), n)}
 	list := repeated(cleaned(appendMap(nil, sc.Attributes()), n), n)
 	out.attrs = s.budgeted(resolved(list, n), s.spanBytes/scopeShare, n)
+	out.run, out.runSource = s.aboveRun(out, r)
+	out.thread = s.threadOf(out.run, of.rank)
 
 	b, at := openMessage(nil, tag(1, length))
 	b = appendText(b, tag(1, length), out.name)

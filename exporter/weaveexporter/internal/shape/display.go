@@ -80,8 +80,8 @@ func (t displayTemplate) render(value func(templatePart) (string, bool)) string 
 }
 
 // displayText is what Weave gets for s as a display name: not so long that it is shortened, and nothing that it would decode.
-func displayText(s string) string {
-	if decoded(s) {
+func displayText(s string, n *Counts) string {
+	if s = guarded(s, n); decoded(s) {
 		s = " " + s
 	}
 	return cutRunes(s, maxDisplayRunes)

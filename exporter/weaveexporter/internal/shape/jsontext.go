@@ -42,6 +42,15 @@ func failsToDecode(s string) bool {
 	return false
 }
 
+// guarded returns s so that it cannot fail.
+func guarded(s string, n *Counts) string {
+	if !failsToDecode(s) {
+		return s
+	}
+	n[JSONText]++
+	return undecodable + s
+}
+
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func deeperThan(s string, limit int) bool {

@@ -15,6 +15,7 @@ import (
 // refuses the request if nothing is left, older servers for one other character.
 const (
 	maxNameRunes    = 127
+	maxAgentRunes   = 255
 	maxDisplayRunes = 1000 // Weave shortens from 1,024 on
 	namelessSpan    = "unnamed"
 	number          = "N"

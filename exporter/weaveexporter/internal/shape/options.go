@@ -79,16 +79,19 @@ type Options struct {
 	DuplicateIDs string
 	// RequestBytes bounds a request before compression.
 	RequestBytes int
-	// SpanBytes bounds the text that Weave makes of a span with its resource. Weave stores attributes twice, in a row of at most 3.5 MiB.
+	// SpanBytes bounds the text that Weave makes of a span with its resource; half of RequestBytes if that is less. Weave stores attributes
+	// twice, in a row of at most 3.5 MiB.
 	SpanBytes int
 }
 
-// Limits of [Options].
+// Limits of [Options], in bytes.
 const (
 	MinSpanBytes        = 16 << 10
 	DefaultSpanBytes    = 1_700 << 10
+	MinRequestBytes     = requestShare * MinSpanBytes
 	DefaultRequestBytes = 31 << 20
-	requestOverhead     = 4 // a request takes at least one span of the largest size, with its resource and what encoding adds
+
+	requestShare = 2 // a span with its resource, its scope and what encoding adds may take half of a request
 )
 
 // DefaultOptions are the options of an exporter whose config says nothing.
@@ -136,8 +139,8 @@ func (o *Options) validateLimits() error {
 	if o.SpanBytes < MinSpanBytes {
 		return fmt.Errorf("limits::span_bytes is %d: must be at least %d", o.SpanBytes, MinSpanBytes)
 	}
-	if o.RequestBytes < requestOverhead*o.SpanBytes {
-		return fmt.Errorf("limits::request_bytes is %d: must be at least %d times limits::span_bytes (%d)", o.RequestBytes, requestOverhead, o.SpanBytes)
+	if o.RequestBytes < MinRequestBytes {
+		return fmt.Errorf("limits::request_bytes is %d: must be at least %d", o.RequestBytes, MinRequestBytes)
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ func newPromotion(list []string) promotion {
 	p := promotion{exact: make(map[string]bool, len(list))}
 	for _, key := range list {
 		if prefix, ok := strings.CutSuffix(key, "*"); ok {
+			prefix = strings.TrimSuffix(prefix, ".") + "."
 			p.prefixes = append(p.prefixes, prefix)
 		} else if !p.exact[key] {
 			p.keys = append(p.keys, key)
@@ -41,8 +42,8 @@ func newPromotion(list []string) promotion {
 // wants tells whether an attribute of a span is put below wandb.attributes.
 func (p *promotion) wants(key string) bool {
 	for _, prefix := range p.prefixes {
-		if strings.HasPrefix(key, prefix) {
-			return !read(key)
+		if strings.HasPrefix(key, prefix) || key == prefix[:len(prefix)-1] { // that one moves below the prefix if it clashes
+			return root(key) != "wandb"
 		}
 	}
 	return p.mask.has(key) && p.exact[key]
@@ -84,7 +85,7 @@ type tail struct {
 func newTail(promoted []attr, run, thread string, e Endpoint) *tail {
 	t := &tail{calls: e == Calls, turns: thread != ""}
 	var n Counts // counted as the resource was repaired
-	for _, a := range promoted {
+	for _, a := range cleaned(promoted, &n) {
 		t.attrs = append(t.attrs, a)
 		if t.calls {
 			t.attrs = append(t.attrs, under(a, &n))
@@ -128,22 +129,25 @@ func (t *tail) below(list []attr, m *mask) bool {
 	return false
 }
 
-// merged returns list with what promotion adds to it: the copies below wandb.attributes, and what t has that list has not, without skip.
+// merged returns list with what promotion adds to it: the copies below wandb.attributes, and what t has that list has not, without skip. Weave filters on a
+// span's own attributes if it reads none of them: then they need no copy.
 func (p *promotion) merged(list []attr, t *tail, n *Counts, skip ...string) []attr {
 	has := make(map[string]bool, len(list)+len(t.attrs))
 	for _, a := range list {
 		has[a.key] = true
 	}
+	hasMoved := func(key string) bool { return has[key] || has[key+leafPart] }
 	out := make([]attr, 0, len(list)+len(t.attrs)+8)
+	copies := t.calls && slices.ContainsFunc(list, func(a attr) bool { return hides(root(a.key)) })
 	for _, a := range list {
 		out = append(out, a)
-		if t.calls && p.wants(a.key) && !has[attributesUnder+a.key] {
+		if copies && p.wants(a.key) && !hasMoved(attributesUnder+a.key) {
 			out = append(out, under(a, n))
 			has[attributesUnder+a.key] = true
 		}
 	}
 	for _, a := range t.attrs {
-		if !has[a.key] && !slices.Contains(skip, a.key) {
+		if !hasMoved(a.key) && !slices.Contains(skip, a.key) {
 			out = append(out, a)
 		}
 	}

@@ -30,6 +30,7 @@ type Shaper struct {
 	promote   promotion
 	stepFrom  []string
 	stepMask  mask
+	runFrom   []string
 	runMask   mask
 	ids       *ids // nil: ids are not looked at
 	workers   sync.Pool
@@ -40,7 +41,7 @@ func New(o Options) (*Shaper, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Shaper{opts: o, spanBytes: min(o.SpanBytes, o.RequestBytes/2), promote: newPromotion(o.Promote), stepFrom: stepSources(o.StepFrom)}
+	s := &Shaper{opts: o, spanBytes: min(o.SpanBytes, o.RequestBytes/requestShare), promote: newPromotion(o.Promote), stepFrom: stepSources(o.StepFrom), runFrom: runSources(o.RunIDFrom)}
 	if o.Mode == ModeAgents {
 		s.endpoint = Agents
 	}
@@ -97,7 +98,7 @@ func (w *worker) release() {
 func (w *worker) survey(td ptrace.Traces) {
 	known, unknown := false, false
 	for _, rs := range td.ResourceSpans().All() {
-		r := w.resource(rs, &w.result)
+		r := w.resource(rs, &w.result.Rewritten)
 		w.resources = append(w.resources, r)
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, in := range ss.Spans().All() {
@@ -132,7 +133,7 @@ func (w *worker) write(td ptrace.Traces) {
 			continue
 		}
 		for _, ss := range rs.ScopeSpans().All() {
-			sc := w.scope(ss, r, &w.result.Rewritten)
+			sc := w.scope(ss, r, &w.result)
 			for _, in := range ss.Spans().All() {
 				w.writeSpan(in, sc, i)
 				i++

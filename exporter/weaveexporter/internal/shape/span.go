@@ -66,7 +66,7 @@ func (w *worker) ready(list []attr, t *tail) bool {
 		return false
 	}
 	for _, a := range list {
-		if !sound(a) || read(a.key) || w.runMask.has(a.key) || t.calls && w.promote.wants(a.key) && !plain(a.val) {
+		if !sound(a) || special(root(a.key)) || w.runMask.has(a.key) {
 			return false
 		}
 	}
@@ -74,17 +74,12 @@ func (w *worker) ready(list []attr, t *tail) bool {
 	return !clashes(list, &m, t)
 }
 
+// encodeReady encodes a span whose attributes are ready.
 func (w *worker) encodeReady(s *span, sc *scope, e *entry) {
-	t := w.tail(sc, w.endpoint)
-	name := s.name
+	t, name := w.tail(sc, w.endpoint), s.name
 	w.extras(s, sc, e, w.endpoint, t.turns)
 	b := s.appendHead(w.encoded[:0])
-	for _, a := range s.attrs {
-		b = appendAttr(b, tagSpanAttr, "", a.key, a.val)
-		if t.calls && w.promote.wants(a.key) {
-			b = appendAttr(b, tagSpanAttr, attributesUnder, a.key, a.val)
-		}
-	}
+	b = appendAttrs(b, tagSpanAttr, s.attrs)
 	b = append(b, t.bytes...)
 	for _, x := range w.added {
 		b = x.append(b)
@@ -102,12 +97,17 @@ func (w *worker) repair(s *span, sc *scope, e *entry) (endpoint Endpoint, run st
 		endpoint = Agents
 	}
 	t, run := w.tail(sc, endpoint), sc.run
+	whole := find(list, droppedCount+"attributes") < 0 // else it has been shaped, and what was added did not fit
 	var skip []string
-	if own, named := w.ownRun(list, sc.target, &w.result); named {
+	if own, named := w.ownRun(list, sc, &w.result); named {
 		run, skip = own, []string{runKey, threadKey}
-		list = w.withRun(list, own, sc.rank)
+		if whole {
+			list = w.withRun(list, own, sc.rank)
+		}
 	}
-	s.attrs = w.promote.merged(list, t, n, skip...)
+	if s.attrs = list; whole {
+		s.attrs = w.promote.merged(list, t, n, skip...)
+	}
 	w.extras(s, sc, e, endpoint, inThread(s.attrs))
 	for _, x := range w.added {
 		s.attrs = append(s.attrs, x.attr())
@@ -126,7 +126,7 @@ func (w *worker) withRun(list []attr, run, rank string) []attr {
 	if i := find(list, runKey); run != "" && i < 0 {
 		list = append(list, text(runKey, run))
 	}
-	if thread := w.resourceThread(run, rank); thread != "" && find(list, threadKey) < 0 {
+	if thread := w.threadOf(run, rank); thread != "" && find(list, threadKey) < 0 {
 		list = append(list, text(threadKey, thread))
 	}
 	return list
@@ -136,9 +136,9 @@ func (w *worker) withRun(list []attr, run, rank string) []attr {
 func isAgent(list []attr) bool {
 	for i := range list {
 		switch list[i].key {
-		case "gen_ai.agent.name", "gen_ai.agent.id", conversationKey:
+		case agentNameKey, agentIDKey, conversationKey:
 			return true
-		case "gen_ai.operation.name":
+		case operationKey:
 			switch asText(list[i].val) {
 			case "create_agent", "invoke_agent", "invoke_workflow", "execute_tool":
 				return true
@@ -196,20 +196,29 @@ func (w *worker) extras(s *span, sc *scope, e *entry, endpoint Endpoint, turns b
 	}
 	original := s.name
 	w.name(s, endpoint)
+	if original == "" {
+		original = s.name
+	}
 	shown := w.displayName(s, sc, e, original)
 	if s.name != original && shown != original && find(s.attrs, originalPrefix+"name") < 0 {
-		w.added = append(w.added, extra{key: originalPrefix + "name", kind: pcommon.ValueTypeStr, text: original})
+		w.added = append(w.added, extra{key: originalPrefix + "name", kind: pcommon.ValueTypeStr, text: guarded(original, &w.result.Rewritten)})
 	}
 }
 
-// name makes the name of s what Weave takes. The Agents view keeps names, and reads agents from them.
+// name makes the name of s what Weave takes. The Agents view keeps names, and reads agents from them: they are only cut.
 func (w *worker) name(s *span, endpoint Endpoint) {
+	n := &w.result.Rewritten
 	switch {
 	case endpoint == Agents && s.name == "":
-		w.result.Rewritten[SpanName]++
+		n[SpanName]++
 		s.name = namelessSpan
+	case endpoint == Agents && len(s.name) > maxAgentRunes:
+		if short := cutRunes(s.name, maxAgentRunes); short != s.name {
+			n[SpanName]++
+			s.name = short
+		}
 	case endpoint == Calls && !w.soundName(s.name):
-		s.name = w.opName(s.name, &w.result.Rewritten)
+		s.name = w.opName(s.name, n)
 	}
 }
 
@@ -223,7 +232,7 @@ func (w *worker) displayName(s *span, sc *scope, e *entry, original string) stri
 		shown = original
 	}
 	if shown != "" {
-		shown = displayText(shown)
+		shown = displayText(shown, &w.result.Rewritten)
 		w.added = append(w.added, extra{key: displayNameKey, kind: pcommon.ValueTypeStr, text: shown})
 	}
 	return shown

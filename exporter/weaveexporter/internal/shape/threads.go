@@ -3,8 +3,8 @@
 
 package shape
 
-// resourceThread is the thread of the spans of a run, by the threads policy. Empty: none.
-func (s *Shaper) resourceThread(run, rank string) string {
+// threadOf is the thread of the spans of a run, by the threads policy. Empty: none.
+func (s *Shaper) threadOf(run, rank string) string {
 	switch {
 	case run == "" || s.opts.Threads == ThreadsOff:
 		return ""

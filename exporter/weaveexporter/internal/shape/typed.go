@@ -34,6 +34,9 @@ const (
 	stepEndKey      = "wandb.wb_run_step_end"
 	conversationKey = "gen_ai.conversation.id"
 	sessionKey      = "gcp.vertex.agent.session_id"
+	agentNameKey    = "gen_ai.agent.name"
+	agentIDKey      = "gen_ai.agent.id"
+	operationKey    = "gen_ai.operation.name"
 )
 
 var typedKeys = map[string]kind{
@@ -54,13 +57,6 @@ var typedKeys = map[string]kind{
 	"langfuse.startTime": isTime, "langfuse.endTime": isTime,
 }
 
-// roots are the first parts of all keys that Weave reads, also those that may hold anything, and of the keys that shaping adds.
-var roots = map[string]bool{
-	"wandb": true, "gen_ai": true, "llm": true, "ai": true, "input": true, "inputs": true, "output": true, "outputs": true, "mlflow": true,
-	"traceloop": true, "gcp": true, "pydantic_ai": true, "final_result": true, "weave": true, "openinference": true, "langfuse": true,
-	"prompt_tokens_details": true, "events": true, "lenscol": true,
-}
-
 // typedPaths are the paths of typed keys: a map there holds typed keys too.
 var typedPaths = func() map[string]bool {
 	out := map[string]bool{attributesKey: true}
@@ -72,15 +68,23 @@ var typedPaths = func() map[string]bool {
 	return out
 }()
 
-// read tells whether Weave reads key, or anything below its first part.
-func read(key string) bool {
-	if key == "" {
-		return false
+// root is the first part of key.
+func root(key string) string {
+	if i := strings.IndexByte(key, '.'); i >= 0 {
+		return key[:i]
 	}
-	switch key[0] {
-	case 'w', 'g', 'l', 'a', 'i', 'o', 'm', 't', 'p', 'f', 'e':
-		root, _, _ := strings.Cut(key, ".")
-		return roots[root]
+	return key
+}
+
+// special tells whether Weave reads something below root, or shaping puts something there. Spans without such keys need no look at types.
+func special(root string) bool { return root == "wandb" || root == "lenscol" || hides(root) }
+
+// hides tells whether Weave may stop filtering on a span's own attributes because of a key below root.
+func hides(root string) bool {
+	switch root {
+	case "weave", "gen_ai", "llm", "ai", "input", "inputs", "output", "outputs", "mlflow", "traceloop", "gcp", "pydantic_ai", "final_result",
+		"openinference", "langfuse", "prompt_tokens_details", "events":
+		return true
 	}
 	return false
 }
@@ -140,7 +144,7 @@ func appendExpanded(out []attr, key string, object pcommon.Map) []attr {
 func typed(list []attr, n *Counts) []attr {
 	for i := range list {
 		a := &list[i]
-		if !read(a.key) {
+		if first := root(a.key); first != "wandb" && !hides(first) {
 			continue
 		}
 		if belowSingle(a.key) {

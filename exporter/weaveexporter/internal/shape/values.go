@@ -137,12 +137,7 @@ func cleanValue(v pcommon.Value, n *Counts) pcommon.Value {
 	}
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		s := cleanText(v.Str(), n)
-		if failsToDecode(s) {
-			n[JSONText]++
-			s = undecodable + s
-		}
-		return pcommon.NewValueStr(s)
+		return pcommon.NewValueStr(guarded(cleanText(v.Str(), n), n))
 	case pcommon.ValueTypeEmpty:
 		return v
 	}

@@ -63,12 +63,12 @@ func appendFixed64(b []byte, t byte, n uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(b, t), n)
 }
 
-// appendAttr appends the KeyValue of prefix+key and v as a field with tag t.
-func appendAttr(b []byte, t byte, prefix, key string, v pcommon.Value) []byte {
-	keySize, valueSize := len(prefix)+len(key), sizeValue(v)
+// appendAttr appends the KeyValue of key and v as a field with tag t.
+func appendAttr(b []byte, t byte, key string, v pcommon.Value) []byte {
+	keySize, valueSize := len(key), sizeValue(v)
 	b = protowire.AppendVarint(append(b, t), uint64(2+protowire.SizeVarint(uint64(keySize))+keySize+protowire.SizeVarint(uint64(valueSize))+valueSize))
 	b = protowire.AppendVarint(append(b, tag(1, length)), uint64(keySize))
-	b = append(append(b, prefix...), key...)
+	b = append(b, key...)
 	b = protowire.AppendVarint(append(b, tag(2, length)), uint64(valueSize))
 	return appendValue(b, v)
 }
@@ -95,7 +95,7 @@ func appendValue(b []byte, v pcommon.Value) []byte {
 	case pcommon.ValueTypeMap:
 		b = protowire.AppendVarint(append(b, tag(6, length)), uint64(sizeMap(v.Map())))
 		for key, item := range v.Map().All() {
-			b = appendAttr(b, tagListValues, "", key, item)
+			b = appendAttr(b, tagListValues, key, item)
 		}
 	case pcommon.ValueTypeBytes:
 		return appendBytes(b, tag(7, length), v.Bytes().AsRaw())
@@ -139,7 +139,7 @@ func sizeMap(m pcommon.Map) (n int) {
 
 func appendAttrs(b []byte, t byte, list []attr) []byte {
 	for _, a := range list {
-		b = appendAttr(b, t, "", a.key, a.val)
+		b = appendAttr(b, t, a.key, a.val)
 	}
 	return b
 }
