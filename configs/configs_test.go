@@ -20,7 +20,7 @@ import (
 )
 
 // variables are those that an embedded config may read, for the list in docs/cli.md to be whole.
-var variables = []string{"LENSCOL_HOST", "LENSCOL_GRPC_PORT", "LENSCOL_HTTP_PORT", "LENSCOL_METRICS_PORT", "LENSCOL_PROMETHEUS_PORT", "LENSCOL_DATA_DIR"}
+var variables = []string{"LENSCOL_HOST", "LENSCOL_GRPC_PORT", "LENSCOL_HTTP_PORT", "LENSCOL_METRICS_PORT", "LENSCOL_HEALTH_PORT", "LENSCOL_PROMETHEUS_PORT", "LENSCOL_DATA_DIR"}
 
 var variable = regexp.MustCompile(`\$\{env:([A-Z_]+):-([^}]*)\}`)
 
@@ -70,12 +70,17 @@ func TestVariablesMoveEveryListener(t *testing.T) {
 	t.Setenv("LENSCOL_GRPC_PORT", "14317")
 	t.Setenv("LENSCOL_HTTP_PORT", "14318")
 	t.Setenv("LENSCOL_METRICS_PORT", "18888")
+	t.Setenv("LENSCOL_HEALTH_PORT", "23133")
 	t.Setenv("LENSCOL_PROMETHEUS_PORT", "18889")
 	t.Setenv("LENSCOL_DATA_DIR", "/elsewhere")
 	for _, name := range configs.Names() {
 		t.Run(name, func(t *testing.T) {
-			all := fmt.Sprint(resolve(t, name).ToStringMap())
-			for _, fixed := range []string{"127.0.0.1", ":4317", ":4318", "port:8888", ":8889", "lens-data"} {
+			conf := resolve(t, name).ToStringMap()
+			health := conf["extensions"].(map[string]any)["lens_health"].(map[string]any)
+			require.Equal(t, "127.0.0.1:23133", health["endpoint"], "health stays on loopback, for it has no token")
+			delete(health, "endpoint")
+			all := fmt.Sprint(conf)
+			for _, fixed := range []string{"127.0.0.1", ":4317", ":13133", ":4318", "port:8888", ":8889", "lens-data"} {
 				require.NotContains(t, all, fixed)
 			}
 		})

@@ -5,9 +5,11 @@ package main
 import (
 	jsonlexporter "github.com/lenscol/lenscol/exporter/jsonlexporter"
 	weaveexporter "github.com/lenscol/lenscol/exporter/weaveexporter"
+	lenshealth "github.com/lenscol/lenscol/extension/lenshealth"
 	rankgate "github.com/lenscol/lenscol/extension/rankgate"
 	rankfilter "github.com/lenscol/lenscol/processor/rankfilter"
 	runidenricher "github.com/lenscol/lenscol/processor/runidenricher"
+	telemetry "github.com/lenscol/lenscol/telemetry"
 	countconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/countconnector"
 	spanmetricsconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
 	fileexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
@@ -50,7 +52,6 @@ import (
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	"go.opentelemetry.io/collector/receiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
-	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 )
 
 type aliasProvider interface{ DeprecatedAlias() component.Type }
@@ -70,7 +71,7 @@ func makeModulesMap[T component.Factory](factories map[component.Type]T, modules
 func components() (otelcol.Factories, error) {
 	var err error
 	factories := otelcol.Factories{
-		Telemetry: otelconftelemetry.NewFactory(),
+		Telemetry: telemetry.NewFactory(),
 	}
 
 	factories.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
@@ -80,6 +81,7 @@ func components() (otelcol.Factories, error) {
 		basicauthextension.NewFactory(),
 		filestorage.NewFactory(),
 		rankgate.NewFactory(),
+		lenshealth.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -91,6 +93,7 @@ func components() (otelcol.Factories, error) {
 		basicauthextension.NewFactory().Type():       "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension v0.158.0",
 		filestorage.NewFactory().Type():              "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.158.0",
 		rankgate.NewFactory().Type():                 "github.com/lenscol/lenscol v0.0.0",
+		lenshealth.NewFactory().Type():               "github.com/lenscol/lenscol v0.0.0",
 	})
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](

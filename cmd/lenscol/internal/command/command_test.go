@@ -23,15 +23,17 @@ import (
 	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/nopexporter"
+	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/otelcol"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
-	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 
 	"github.com/lenscol/lenscol/confmap/lenscolprovider"
 	"github.com/lenscol/lenscol/exporter/jsonlexporter"
+	"github.com/lenscol/lenscol/extension/lenshealth"
+	"github.com/lenscol/lenscol/telemetry"
 )
 
 // testSettings are those of a small distribution: what the embedded configs and the tests' own use.
@@ -39,14 +41,17 @@ func testSettings(receivers ...receiver.Factory) otelcol.CollectorSettings {
 	return otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{Command: "lenscol", Description: "Test", Version: "0.0.1"},
 		Factories: func() (f otelcol.Factories, err error) {
-			f.Telemetry = otelconftelemetry.NewFactory()
+			f.Telemetry = telemetry.NewFactory()
 			if f.Receivers, err = otelcol.MakeFactoryMap(append(receivers, otlpreceiver.NewFactory())...); err != nil {
 				return f, err
 			}
 			if f.Processors, err = otelcol.MakeFactoryMap[processor.Factory](memorylimiterprocessor.NewFactory()); err != nil {
 				return f, err
 			}
-			f.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](nopexporter.NewFactory(), jsonlexporter.NewFactory())
+			if f.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](nopexporter.NewFactory(), jsonlexporter.NewFactory()); err != nil {
+				return f, err
+			}
+			f.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](lenshealth.NewFactory())
 			return f, err
 		},
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{

@@ -84,6 +84,6 @@ service: {pipelines: {traces: {receivers: [otlp/a, otlp/b], exporters: [nop]}}}`
 
 func TestSnapshotPorts(t *testing.T) {
 	t.Setenv("LENSCOL_HTTP_PORT", "14318")
-	require.Equal(t, map[string]int{"grpc": 4317, "http": 14318, "metrics": 8888}, readTestSnapshot(t, "lenscol:archive").ports())
+	require.Equal(t, map[string]int{"grpc": 4317, "health": 13133, "http": 14318, "metrics": 8888}, readTestSnapshot(t, "lenscol:archive").ports())
 	require.Empty(t, readTestSnapshot(t, "yaml:"+httpConfig(1)).ports())
 }

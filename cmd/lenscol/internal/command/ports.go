@@ -9,13 +9,16 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/lenscol/lenscol/extension/lenshealth"
+	"github.com/lenscol/lenscol/internal/portfile"
 )
 
 // portsFlag is the value of --ports: `auto`, `NAME=PORT`, or several of them, comma between.
@@ -126,25 +129,18 @@ func portFileText(snap *snapshot) (string, error) {
 		return "", errors.New("the config has no otlp receiver with a TCP port in a pipeline")
 	}
 	protocol := map[string]string{"grpc": "grpc", "http": "http/protobuf"}[otlp.protocol]
-	var text strings.Builder
-	fmt.Fprintf(&text, "export OTEL_EXPORTER_OTLP_ENDPOINT=%s\n", shellQuote(otlp.url()))
-	fmt.Fprintf(&text, "export OTEL_EXPORTER_OTLP_PROTOCOL=%s\n", protocol)
+	text := portfile.Export("OTEL_EXPORTER_OTLP_ENDPOINT", otlp.url()) + portfile.Export("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
 	ports := snap.ports()
+	if served := lenshealth.Serving(); len(served) > 0 {
+		text += portfile.Export(healthVariable, served[0])
+		if u, err := url.Parse(served[0]); err == nil && u.Port() != "" {
+			ports["health"], _ = strconv.Atoi(u.Port()) // It is another than the config's where that was in use.
+		}
+	}
 	for _, name := range sortedKeys(ports) {
-		fmt.Fprintf(&text, "export %s=%d\n", portVariable(name), ports[name])
+		text += portfile.Export(portVariable(name), ports[name])
 	}
-	return text.String(), nil
-}
-
-// shellQuote quotes text for a POSIX shell where it holds more than plain characters.
-func shellQuote(text string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-+=.,:/@%", r)
-	}
-	if strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return text, nil
 }
 
 // writePortFile writes --port-file, where it was given, for the collector that listens now. A script that waits for the file never sees half of it:
@@ -155,28 +151,12 @@ func (a *agent) writePortFile(snap *snapshot) error {
 	}
 	text, err := portFileText(snap)
 	if err == nil {
-		err = writeFileAtomically(a.portFile, text)
+		err = portfile.Write(a.portFile, text)
 	}
 	if err != nil {
 		return fmt.Errorf("--port-file %s: %w", a.portFile, err)
 	}
 	a.portFileWritten = text
-	return nil
-}
-
-func writeFileAtomically(path, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
 	return nil
 }
 
@@ -194,10 +174,5 @@ func (a *agent) removeStalePortFile() error {
 
 // removePortFile removes the file at exit, unless another process has written its own there since.
 func (a *agent) removePortFile() {
-	if a.portFileWritten == "" {
-		return
-	}
-	if text, err := os.ReadFile(a.portFile); err == nil && string(text) == a.portFileWritten {
-		_ = os.Remove(a.portFile)
-	}
+	portfile.RemoveIf(a.portFile, a.portFileWritten)
 }

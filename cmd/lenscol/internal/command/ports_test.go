@@ -224,12 +224,6 @@ func TestPortFileText(t *testing.T) {
 	}
 }
 
-func TestShellQuote(t *testing.T) {
-	for in, want := range map[string]string{"http://127.0.0.1:4317": "http://127.0.0.1:4317", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
-		require.Equal(t, want, shellQuote(in))
-	}
-}
-
 func TestPortsFixed(t *testing.T) {
 	keepVariables(t, "grpc")
 	port := freePort(t)
