@@ -67,6 +67,14 @@ func fromSystem(system resource.System) (Member, error) {
 	return m, m.Validate()
 }
 
+// ValidateSource reports a source that is no rank of the world.
+func (m Member) ValidateSource(source int) error {
+	if source < 0 || source >= m.WorldSize {
+		return fmt.Errorf("source %d: must be a rank, 0 to %d", source, m.WorldSize-1)
+	}
+	return nil
+}
+
 // clamp brings a number from elsewhere into int, beyond what Validate takes.
 func clamp(n int64) int { return int(min(n, MaxWorldSize+1)) }
 

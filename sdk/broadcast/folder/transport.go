@@ -74,7 +74,10 @@ func (t *Transport) Rank() int { return t.config.Rank }
 // Broadcast hands data of rank source to all ranks.
 func (t *Transport) Broadcast(ctx context.Context, source int, data []byte) ([]byte, error) {
 	round := t.round.Add(1) - 1
-	var err error
+	err := t.config.ValidateSource(source)
+	if err != nil {
+		return data, err
+	}
 	if t.config.Rank == source {
 		err = t.answer(ctx, round, data)
 	} else {

@@ -235,6 +235,8 @@ func TestConfigIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, `path "shared": must be absolute`)
 	_, err = New(Config{Path: "/shared"})
 	require.ErrorContains(t, err, "job is empty")
+	_, err = lens.Broadcast(t.Context(), rankOf(t, 1, 2, "/shared"), 2)
+	require.ErrorContains(t, err, "source 2: must be a rank, 0 to 1")
 	_, err = rankOf(t, 0, 2, "/shared").Broadcast(t.Context(), 0, make([]byte, lens.MaxBroadcast+1))
 	require.ErrorContains(t, err, "must be at most 262144")
 }

@@ -41,6 +41,9 @@ func (c *Client) Rank() int { return c.member.Rank }
 // Broadcast takes what the source hands on; data is not used. This process must not be the source.
 func (c *Client) Broadcast(ctx context.Context, source int, _ []byte) ([]byte, error) {
 	request := exchange.NewRequest(c.member, c.round.Add(1)-1, source)
+	if err := c.member.ValidateSource(source); err != nil {
+		return nil, err
+	}
 	if source == c.member.Rank {
 		return nil, fmt.Errorf("over gRPC: rank %d is a client and cannot be the source: it needs NewServer", source)
 	}

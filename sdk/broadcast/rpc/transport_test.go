@@ -121,6 +121,8 @@ func TestRefusals(t *testing.T) {
 	require.ErrorContains(t, err, "another rank is the source")
 	_, err = lens.Broadcast(t.Context(), client(t, 1, 2, conn), 1)
 	require.ErrorContains(t, err, "rank 1 is a client and cannot be the source: it needs NewServer")
+	_, err = lens.Broadcast(t.Context(), client(t, 1, 2, conn), 2)
+	require.ErrorContains(t, err, "source 2: must be a rank, 0 to 1")
 	_, err = lens.Broadcast(t.Context(), server, 1)
 	require.ErrorContains(t, err, "rank 0 serves, so it must be the source, not rank 1")
 	_, err = lens.Broadcast(t.Context(), client(t, 1, 2, conn), 0)

@@ -103,6 +103,9 @@ func (t *Transport) Rank() int { return t.config.Rank }
 // Broadcast hands data of rank source, which must be the one at the address, to all ranks.
 func (t *Transport) Broadcast(ctx context.Context, source int, data []byte) ([]byte, error) {
 	request := exchange.NewRequest(t.config.Member, t.round.Add(1)-1, source)
+	if err := t.config.ValidateSource(source); err != nil {
+		return data, err
+	}
 	if t.config.Rank == source {
 		return data, t.serve(ctx, request, data)
 	}

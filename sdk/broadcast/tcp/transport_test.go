@@ -178,6 +178,14 @@ func TestPortIsTaken(t *testing.T) {
 	require.ErrorContains(t, err, "address already in use")
 }
 
+func TestNoSuchSource(t *testing.T) {
+	rank := world(t, 2, freeAddress(t))[1]
+	for _, source := range []int{-1, 2} {
+		_, err := lens.Broadcast(t.Context(), rank, source)
+		require.ErrorContains(t, err, "must be a rank, 0 to 1")
+	}
+}
+
 func TestMoreThanMayBeSent(t *testing.T) {
 	_, err := world(t, 2, freeAddress(t))[0].Broadcast(t.Context(), 0, make([]byte, lens.MaxBroadcast+1))
 	require.ErrorContains(t, err, "must be at most 262144")
