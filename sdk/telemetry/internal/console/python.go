@@ -20,7 +20,7 @@ import (
 // Values nest no deeper than maxDepth; what lies deeper is written as tooDeep.
 const (
 	maxDepth = 64
-	tooDeep  = "[TOO DEEP]"
+	tooDeep  = "[cut: nested deeper than 64]"
 )
 
 func appendResource(b []byte, res *resource.Resource) []byte {
