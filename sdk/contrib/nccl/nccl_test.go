@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/trace"
 
 	lens "github.com/lenscol/lenscol/sdk"
@@ -17,8 +18,12 @@ import (
 
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03"
 
-// What serialize_context of NeMo Lens 0.2 writes: json.dumps, with a space after the colon.
-const python = `{"traceparent": "` + traceparent + `"}`
+// What serialize_context of NeMo Lens 0.1.0 wrote, under OpenTelemetry Python, and what of ours its extract_nccl_context read as
+// the same context.
+const (
+	python = `{"traceparent": "` + traceparent + `", "tracestate": "vendor=1", "baggage": "user=J%C3%BCrgen"}`
+	ours   = `{"baggage":"user=J%C3%BCrgen","traceparent":"` + traceparent + `","tracestate":"vendor=1"}`
+)
 
 func Example() {
 	// The stage before sends this beside its activations.
@@ -33,9 +38,14 @@ func Example() {
 }
 
 func TestBytesOfLens(t *testing.T) {
-	require.Equal(t, map[string]string{"traceparent": traceparent}, nccl.DeserializeContext([]byte(python)))
-	got := trace.SpanContextFromContext(nccl.ExtractContext(t.Context(), []byte(python)))
+	require.Equal(t, map[string]string{"traceparent": traceparent, "tracestate": "vendor=1", "baggage": "user=J%C3%BCrgen"}, nccl.DeserializeContext([]byte(python)))
+	ctx := nccl.ExtractContext(t.Context(), []byte(python))
+	got := trace.SpanContextFromContext(ctx)
 	require.Equal(t, "0af7651916cd43dd8448eb211c80319c", got.TraceID().String())
+	require.Equal(t, trace.TraceFlags(3), got.TraceFlags())
+	require.Equal(t, "vendor=1", got.TraceState().String())
+	require.Equal(t, "Jürgen", baggage.FromContext(ctx).Member("user").Value())
+	require.Equal(t, ours, string(nccl.SerializeContext(ctx)))
 	require.Equal(t, "{}", string(nccl.SerializeContext(t.Context())))
 }
 

@@ -78,11 +78,11 @@ func TestOneTraceFromDriverToWorker(t *testing.T) {
 	require.Equal(t, driver.SpanContext().SpanID(), spans[0].Parent().SpanID())
 }
 
-// The arguments as ray_dispatch_with_context of NeMo Lens 0.2 sends them.
+// The arguments as ray_dispatch_with_context of NeMo Lens 0.1.0 sent them, as JSON.
 func TestArgumentsOfLens(t *testing.T) {
 	recorder := record(t)
 	var arguments map[string]any
-	require.NoError(t, json.Unmarshal([]byte(`{"prompt_id": 7, "_otel_carrier": {"traceparent": "`+traceparent+`"}}`), &arguments))
+	require.NoError(t, json.Unmarshal([]byte(`{"_otel_carrier": {"traceparent": "`+traceparent+`", "tracestate": "vendor=1", "baggage": "user=J%C3%BCrgen"}, "prompt_id": 7}`), &arguments))
 	_, err := ray.TracedRemoteCall("Worker.generate", generate, nil)(t.Context(), arguments)
 	require.NoError(t, err)
 	require.Len(t, arguments, 2, "the caller's are not changed")
