@@ -104,7 +104,8 @@ func (s Spec) Start(t *testing.T, rank int) *Process {
 	spec, err := json.Marshal(s)
 	require.NoError(t, err)
 	p := &Process{t: t, rank: rank, cmd: exec.Command(os.Args[0], "-test.run=^$"), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), variable+"="+string(spec))
+	// The race detector sleeps for a second at the end of a process, unless it is told not to.
+	p.cmd.Env = append(os.Environ(), variable+"="+string(spec), "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
 	require.NoError(t, p.cmd.Start())
 	go func() {
