@@ -64,7 +64,7 @@ func readAnswer(resp *http.Response, now time.Time, clean func(string) string) a
 	if resp.StatusCode/100 == 2 {
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 		if err != nil {
-			return answer{verdict: unavailable, text: "the answer broke off: " + clean(err.Error())}
+			return answer{verdict: unavailable, drop: dropRefused, text: "the answer broke off: " + clean(err.Error())}
 		}
 		return readSuccess(a, resp.Header.Get("Content-Type"), body, clean)
 	}

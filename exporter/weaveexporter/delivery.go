@@ -35,8 +35,9 @@ type delivery struct {
 // parcel is a request on its way.
 type parcel struct {
 	shape.Request
-	failures int    // answers with status 500
-	doubt    *doubt // nil: it was not refused
+	failures int       // tries that failed in Weave, or on the way to it
+	since    time.Time // of the first of them, of the whole request where this is a part
+	doubt    *doubt    // nil: it was not refused
 }
 
 // doubt is shared by the parts of a request that was refused for its data, or may have been.
@@ -44,9 +45,16 @@ type parcel struct {
 // A span at fault is found with two requests for each halving. Where no part is taken over as many refusals as finding one span can take, not a
 // span is at fault but the whole, and halving ends.
 type doubt struct {
-	since    time.Time
 	refusals int // in a row
 	limit    int // of them
+}
+
+func newDoubt(p *parcel, a answer) *doubt {
+	limit := 2*bits.Len(uint(p.Spans)) + 8
+	if a.status == http.StatusForbidden {
+		limit = min(limit, p.Spans) // Seldom for a span.
+	}
+	return &doubt{limit: limit}
 }
 
 const (
@@ -57,6 +65,10 @@ const (
 
 	// serverErrorPatience is how long a request that status 500 answers is tried while no request at all is taken.
 	serverErrorPatience = 5 * time.Minute
+
+	// A request that gets no answer, or that of a gateway, is tried without end while no request is taken: Weave is down. While others
+	// are taken it is tried so often, and then halved, as with status 500: what a span does to a database comes out so.
+	gatewayTries = 10
 
 	// minPause stands between two rounds, whatever retry_on_failure says.
 	minPause = 10 * time.Millisecond
@@ -124,10 +136,8 @@ func (d *delivery) send(ctx context.Context, p parcel) {
 			p.doubt.refusals = 0
 		}
 		d.countTaken(&p, a)
-	case unavailable:
-		d.sendLater(p, a)
-	case suspect:
-		d.refused(p, a)
+	case unavailable, suspect:
+		d.failed(p, a)
 	case tooLarge:
 		if !d.halve(p) {
 			d.drop(p, a, a.drop)
@@ -137,17 +147,39 @@ func (d *delivery) send(ctx context.Context, p parcel) {
 	}
 }
 
-// refused decides on a request that is refused for its data, or for its project, or by a failure of Weave's own.
+// failed decides on a request that may pass later, or in parts.
+func (d *delivery) failed(p parcel, a answer) {
+	p.failures++
+	if p.since.IsZero() {
+		p.since = d.e.now()
+	}
+	if d.mayPass(&p, a) {
+		d.sendLater(p, a)
+	} else {
+		d.refused(p, a)
+	}
+}
+
+// mayPass tells whether the same request may pass later: the failure may be of Weave and not of what it holds.
+func (d *delivery) mayPass(p *parcel, a answer) bool {
+	switch {
+	case a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable:
+		return true
+	case a.verdict == unavailable:
+		return p.failures < gatewayTries || !d.e.takenSince(p.since)
+	case a.status != http.StatusInternalServerError:
+		return false
+	case p.Spans > 1:
+		return p.failures < requestTries
+	}
+	return p.failures < spanTries
+}
+
+// refused halves a request, or drops it where there is nothing to halve, or where all of it is at fault.
 func (d *delivery) refused(p parcel, a answer) {
 	now := d.e.now()
 	if p.doubt == nil {
-		p.doubt = &doubt{since: now, limit: 2*bits.Len(uint(p.Spans)) + 8}
-	}
-	serverError := a.status == http.StatusInternalServerError
-	if serverError && p.failures+1 < triesOf(p.Spans) {
-		p.failures++
-		d.sendLater(p, a)
-		return
+		p.doubt = newDoubt(&p, a)
 	}
 	p.doubt.refusals++
 	whole := p.doubt.refusals > p.doubt.limit
@@ -162,20 +194,14 @@ func (d *delivery) refused(p parcel, a answer) {
 	if whole || closed {
 		parts = append(parts, d.take(p.doubt)...)
 	}
+	down := a.status == http.StatusInternalServerError && !d.e.takenSince(p.since) && now.Sub(p.since) < serverErrorPatience
 	for _, part := range parts {
-		if serverError && !d.e.takenSince(p.doubt.since) && now.Sub(p.doubt.since) < serverErrorPatience {
+		if down {
 			d.sendLater(part, a)
 		} else {
 			d.drop(part, a, a.drop)
 		}
 	}
-}
-
-func triesOf(spans int) int {
-	if spans > 1 {
-		return requestTries
-	}
-	return spanTries
 }
 
 // takenSince tells whether Weave took any request since then: it works, and what fails is at fault itself.
@@ -188,7 +214,8 @@ func (d *delivery) halve(p parcel) bool {
 		return false
 	}
 	for _, half := range []shape.Request{first, second} {
-		part := parcel{Request: half, failures: p.failures, doubt: p.doubt}
+		part := p
+		part.Request = half
 		if half.Spans == 1 {
 			part.failures = 0
 		}

@@ -146,6 +146,37 @@ func TestRequirement21_PoisonIsIsolated(t *testing.T) {
 	}
 }
 
+// A span that breaks what stands before Weave, or keeps it from an answer, is isolated as soon as others are taken.
+func TestRequirement21_PoisonOfAGateway(t *testing.T) {
+	for name, answer := range map[string]weavetest.Answer{"502": {Status: 502}, "504": {Status: 504}, "520": {Status: 520}, "cut": {Cut: true}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, weavetest.Options{})
+			answer.When = holds(77)
+			b.fake.Script(answer)
+			waits := 0
+			b.tick = func() { // Others are taken after a while.
+				if waits++; waits > 50 {
+					b.lastTaken.Store(b.time().UnixNano())
+				}
+			}
+			require.NoError(t, b.send(t, spans(0, 256)))
+			requireDelivered(t, b.fake, project, upTo(256, 77)...)
+			require.Equal(t, map[string]int64{"sent_spans": 255, "dropped_spans:refused": 1}, b.counters(t))
+			require.Greater(t, waits, 50, "a backend that is down is waited for")
+		})
+	}
+}
+
+// A poison in the last of a pair of spans leaves nothing that is taken after it: what was taken before counts.
+func TestRequirement21_PoisonOnAClockThatRuns(t *testing.T) {
+	b := newBench(t, weavetest.Options{})
+	b.now = func() time.Time { <-b.wait(time.Microsecond); return b.time() }
+	b.fake.Script(weavetest.Answer{Status: 500, When: holds(15)})
+	require.NoError(t, b.send(t, spans(0, 16)))
+	requireDelivered(t, b.fake, project, upTo(15)...)
+	require.LessOrEqual(t, len(b.fake.Requests()), 2*4+requestTries+spanTries-1)
+}
+
 func TestRequirement21_ManyPoisonsAreIsolated(t *testing.T) {
 	b := newBench(t, weavetest.Options{})
 	bad := []int{3, 4, 5, 100, 101, 200, 400}
@@ -169,10 +200,24 @@ func TestRequirement21_WholeProjectIsNotBisectedForEver(t *testing.T) {
 			before := len(b.fake.Requests())
 			for i := 1; i <= 10; i++ {
 				require.Error(t, b.send(t, spans(1000*i, 512)))
+				b.wait(time.Minute)
 			}
 			require.Len(t, b.fake.Requests(), before+10, "a project that is known to be closed is asked once a batch")
 			require.Equal(t, map[string]int64{"dropped_spans:forbidden": 11 * 512}, b.counters(t))
 		}
+	}
+}
+
+// Requirement 21: small batches of a closed project are few requests too.
+func TestRequirement21_SmallBatchesOfAClosedProject(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 8, 16} {
+		b := newBench(t, weavetest.Options{})
+		b.fake.Script(weavetest.Answer{Status: 403})
+		for i := range 10 {
+			require.Error(t, b.send(t, spans(100*i, n)))
+		}
+		require.LessOrEqual(t, len(b.fake.Requests()), n+1+9, n)
+		require.Equal(t, map[string]int64{"dropped_spans:forbidden": int64(10 * n)}, b.counters(t))
 	}
 }
 

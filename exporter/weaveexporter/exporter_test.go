@@ -6,6 +6,7 @@ package weaveexporter
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -259,4 +260,73 @@ func TestASpanAloneIsSent(t *testing.T) {
 	require.NoError(t, e.ConsumeTraces(t.Context(), spans(0, 1)))
 	settled(t, func() bool { return len(fake.Calls(project)) == 1 })
 	require.NoError(t, e.Shutdown(t.Context()))
+}
+
+// Requirement 1: each mode has its path; the Agents view reads the run from a header alone.
+func TestRequirement01_PathOfEachMode(t *testing.T) {
+	for mode, path := range map[string]string{"calls": weavetest.CallsPath, "agents": weavetest.AgentsPath} {
+		b := newBench(t, weavetest.Options{}, func(cfg *Config) { cfg.Mode, cfg.Run.ID, cfg.Host, cfg.BaseURL = mode, "3f9k2q", cfg.BaseURL, "" })
+		require.NoError(t, b.send(t, spans(0, 3)))
+		require.Len(t, b.fake.Requests(), 1)
+		request := b.fake.Requests()[0]
+		require.Equal(t, "/traces"+path, request.Path)
+		require.Equal(t, 200, request.Status)
+		if mode == "agents" {
+			require.Equal(t, "acme/llm/3f9k2q", request.Header.Get("wb_run_id"))
+			require.Len(t, b.fake.AgentSpans(project), 3)
+		} else {
+			require.Empty(t, request.Header.Get("wb_run_id"))
+			require.Equal(t, "3f9k2q", b.fake.Calls(project)[0].RunID)
+		}
+	}
+}
+
+// The books close while many senders meet a backend that fails in every way.
+func TestBooksClose(t *testing.T) {
+	fake := weavetest.New(t, weavetest.Options{})
+	every := func(n int) func(weavetest.Request) bool {
+		i := 0
+		return func(weavetest.Request) bool { i++; return i%n == 0 }
+	}
+	large := every(17)
+	fake.Script(
+		weavetest.Answer{Status: 403, Project: "acme/two"},
+		weavetest.Answer{Status: 400, When: holds(1234)},
+		weavetest.Answer{Status: 500, When: every(10)},
+		weavetest.Answer{Status: 503, RetryAfter: "0.01", When: every(13)},
+		weavetest.Answer{Status: 413, When: func(r weavetest.Request) bool { return r.Spans > 1 && large(r) }},
+		weavetest.Answer{Cut: true, When: every(19)},
+		weavetest.Answer{Cut: true, Stored: true, When: every(23)},
+	)
+	e, b := newWhole(t, componenttest.NewNopHost(), fake, func(cfg *Config) {
+		cfg.QueueConfig.Get().Batch.Get().FlushTimeout = 5 * time.Millisecond
+		cfg.QueueConfig.Get().Batch.Get().MinSize = 16 << 10
+	})
+	const senders, batches, size = 8, 20, 30
+	var all sync.WaitGroup
+	for s := range senders {
+		all.Go(func() {
+			for i := range batches {
+				td := ptrace.NewTraces()
+				addSpans(td, "acme/one", (s*batches+i)*size, size/2)
+				addSpans(td, "acme/two", (s*batches+i)*size+size/2, size/2)
+				require.NoError(t, e.ConsumeTraces(t.Context(), td))
+			}
+		})
+	}
+	all.Wait()
+	const sent = senders * batches * size
+	counted := func() (n int64) {
+		for _, v := range b.counters(t) {
+			n += v
+		}
+		return n
+	}
+	settled(t, func() bool { return counted() == sent })
+	require.NoError(t, e.Shutdown(t.Context()))
+	counters := b.counters(t)
+	require.EqualValues(t, sent, counted())
+	require.EqualValues(t, sent/2, counters["dropped_spans:forbidden"])
+	require.EqualValues(t, len(fake.Calls("acme/one")), counters["sent_spans"])
+	require.Zero(t, counters["dropped_spans:shutdown"])
 }
