@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,8 +64,8 @@ func rejected(answer map[string]any) int {
 	if partial, ok := answer["partial_success"].(map[string]any); ok {
 		answer = partial
 	}
-	n, _ := answer["rejected_spans"].(float64)
-	return int(n)
+	n, _ := strconv.Atoi(fmt.Sprint(answer["rejected_spans"]))
+	return n
 }
 
 // plain is a value as JSON gives it back: all numbers are float64, those that JSON lacks are text, as server.py writes them.

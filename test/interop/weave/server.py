@@ -12,6 +12,7 @@ It prints its port and serves until stdin ends.
     GET /calls?project=entity/project                    calls as Weave lists them
     GET /spans?project=entity/project                    rows of the Agents view
     GET /requests                                        path, status and answer of each POST
+    GET /size                                            how many rows the two lists have, for all projects
 """
 
 import base64
@@ -131,6 +132,8 @@ def listing(url):
     match url.path:
         case "/requests":
             return requests
+        case "/size":
+            return [{"/calls": len(memory._calls), "/spans": len(Production.ch_client.tables["spans"])}]
         case "/calls":
             return [c.model_dump(mode="json") for c in memory.calls_query(tsi.CallsQueryReq(project_id=project)).calls]
         case "/spans":
