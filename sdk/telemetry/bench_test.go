@@ -5,18 +5,18 @@ package telemetry_test
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
-	"go.opentelemetry.io/otel"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 
 	lens "github.com/lenscol/lenscol/sdk"
-	"github.com/lenscol/lenscol/sdk/telemetry/internal/closer"
-	"github.com/lenscol/lenscol/sdk/telemetry/internal/ids"
+	"github.com/lenscol/lenscol/sdk/telemetry"
 )
 
 // A span of three attributes, started and ended, with a batch processor: by OpenTelemetry alone, and by lens with its ids
@@ -73,16 +73,17 @@ func each(b *testing.B, run func(b *testing.B, span func(context.Context))) {
 
 // lensSpans is a group that is on, behind what Setup installs.
 func lensSpans(tb testing.TB) lens.SpanGroup {
-	otel.SetTracerProvider(ids.WithRandomFlag(provider(tb, sdktrace.WithIDGenerator(ids.New()),
-		sdktrace.WithSpanProcessor(closer.New(closer.DefaultLimit, nil)))))
-	tb.Cleanup(func() { otel.SetTracerProvider(noop.NewTracerProvider()) })
-	lens.SetGroups("step")
-	tb.Cleanup(func() { lens.SetGroups("") })
+	cfg := telemetry.Default()
+	cfg.Enabled, cfg.MetricsEnabled, cfg.SpanGroups = true, false, "step"
+	h, err := telemetry.Setup(tb.Context(), cfg, telemetry.WithRank(0, 1),
+		telemetry.WithSpanExporter(nowhere{}), telemetry.WithReinit())
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = h.Shutdown(context.Background()) })
 	return lens.Group("step")
 }
 
-func provider(tb testing.TB, opts ...sdktrace.TracerProviderOption) *sdktrace.TracerProvider {
-	p := sdktrace.NewTracerProvider(append(opts, sdktrace.WithBatcher(nowhere{}))...)
+func provider(tb testing.TB) *sdktrace.TracerProvider {
+	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(nowhere{}))
 	tb.Cleanup(func() { _ = p.Shutdown(context.Background()) })
 	return p
 }
@@ -91,3 +92,52 @@ type nowhere struct{}
 
 func (nowhere) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }
 func (nowhere) Shutdown(context.Context) error                             { return nil }
+
+// TestSpansShareNoLockOfOurs reads from the mutex profile, with all goroutines at it, which functions held a lock that others
+// waited for: OpenTelemetry's may be, none of ours is.
+func TestSpansShareNoLockOfOurs(t *testing.T) {
+	step := lensSpans(t)
+	defer runtime.SetMutexProfileFraction(runtime.SetMutexProfileFraction(1))
+	before := lockHolders()
+	inFlight(4*goroutines, func() {
+		ctx, span := step.Start(t.Context(), "train.step", lens.Int("step", 7), lens.String("phase", "warm"), lens.Float64("loss", 0.5))
+		_, child := step.Start(ctx, "forward")
+		child.End()
+		span.End()
+	})
+	waits := 0
+	for function, n := range lockHolders() {
+		n -= before[function]
+		waits += n
+		if strings.Contains(function, "lenscol") {
+			require.Zero(t, n, "%s holds a lock that others wait for", function)
+		}
+	}
+	t.Logf("%d waits for a mutex in all", waits)
+}
+
+// lockHolders counts, by the function that held a mutex, how often others waited for it. Locks of the runtime, as of the
+// memory that a function allocates, are not that function's.
+func lockHolders() map[string]int {
+	records := make([]runtime.BlockProfileRecord, 1000)
+	n, ok := runtime.MutexProfile(records)
+	for !ok {
+		records = make([]runtime.BlockProfileRecord, 2*n)
+		n, ok = runtime.MutexProfile(records)
+	}
+	holders := map[string]int{}
+	for _, record := range records[:n] {
+		mutex := false
+		for frames := runtime.CallersFrames(record.Stack()); ; {
+			frame, more := frames.Next()
+			isMutex := strings.Contains(frame.Function, "Mutex).")
+			if mutex = mutex || isMutex; !isMutex || !more {
+				if mutex {
+					holders[frame.Function] += int(record.Count)
+				}
+				break
+			}
+		}
+	}
+	return holders
+}

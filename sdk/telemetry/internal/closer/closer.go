@@ -10,7 +10,6 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -20,8 +19,8 @@ import (
 	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
-// DefaultLimit is how many open spans are tracked. A span of three attributes holds about 1 KiB, which the program holds too
-// unless it dropped the span without ending it.
+// DefaultLimit is how many open spans there is room for: those of 16,384 rollouts, a few each. A span of three attributes holds
+// about 1 KiB, which the program holds too unless it dropped the span without ending it.
 const DefaultLimit = 1 << 17
 
 // reason is the text that NeMo Lens writes.
@@ -33,80 +32,67 @@ const reason = "still open at telemetry shutdown"
 // name that says why; the status stays as it is. Spans that start later are not tracked.
 type Closer struct {
 	flush func(context.Context) error
-	limit int // open spans of one shard
+	limit int
 
-	started atomic.Uint64 // numbers spans in the order of their start
+	few  table                 // stays in a processor's cache
+	many atomic.Pointer[table] // made when few is full
 
+	shut              atomic.Bool
 	closed, untracked atomic.Uint64
 
-	shards [shards]shard
+	_       [64]byte      // all write started, and none shall wait for it who reads the above
+	started atomic.Uint64 // numbers spans in the order of their start
 }
 
 var _ sdktrace.SpanProcessor = (*Closer)(nil)
 
-// shards are so many that each holds few open spans, 128 at the default limit: they are searched one by one.
-const shards = 1024
-
-// shard has a cache line of its own.
-type shard struct {
-	mu     sync.Mutex
-	closed bool
-	open   []openSpan // in no order
-	_      [64 - 40]byte
-}
-
-type openSpan struct {
-	id     uint64
-	number uint64
-	span   sdktrace.ReadWriteSpan
-}
-
-// New tracks up to limit spans, a few less where their ids are not spread evenly. flush is called at shutdown after every
-// few hundred ended spans, so that they do not overrun the queue of the processor that exports; nil is none.
+// New has room for limit open spans, rounded up to a power of two; a few find none before it is full. flush is called at
+// shutdown after every few hundred ended spans, so that they do not overrun the queue of the processor that exports; nil
+// is none.
 func New(limit int, flush func(context.Context) error) *Closer {
-	return &Closer{flush: flush, limit: (limit + shards - 1) / shards}
+	return &Closer{flush: flush, limit: limit, few: newTable(min(limit, 1<<10))}
 }
 
 // Closed is how many spans were open at shutdown, and ended by it: leaks of the program, or work that was cut.
 func (c *Closer) Closed() uint64 { return c.closed.Load() }
 
-// Untracked is how many spans were started while as many as the limit were open.
+// Untracked is how many spans were started while there was no room.
 func (c *Closer) Untracked() uint64 { return c.untracked.Load() }
 
 // OnStart implements sdktrace.SpanProcessor.
 func (c *Closer) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
-	number := c.started.Add(1)
-	s, id := c.shard(span.SpanContext().SpanID())
-	s.mu.Lock()
-	room := len(s.open) < c.limit
-	if room && !s.closed {
-		s.open = append(s.open, openSpan{id, number, span})
+	if c.shut.Load() {
+		return
 	}
-	s.mu.Unlock()
-	if !room {
+	open := openSpan{span, c.started.Add(1)}
+	if id := idOf(span); !c.few.put(id, open) && !c.makeMany().put(id, open) {
 		c.untracked.Add(1)
 	}
 }
 
+func (c *Closer) makeMany() table {
+	if many := c.many.Load(); many != nil {
+		return *many
+	}
+	many := newTable(c.limit)
+	if !c.many.CompareAndSwap(nil, &many) {
+		return *c.many.Load()
+	}
+	return many
+}
+
 // OnEnd implements sdktrace.SpanProcessor.
 func (c *Closer) OnEnd(span sdktrace.ReadOnlySpan) {
-	s, id := c.shard(span.SpanContext().SpanID())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := len(s.open) - 1
-	for i := last; i >= 0; i-- {
-		if s.open[i].id == id {
-			s.open[i] = s.open[last]
-			s.open[last] = openSpan{}
-			s.open = s.open[:last]
-			return
+	if id := idOf(span); !c.few.remove(id) {
+		if many := c.many.Load(); many != nil {
+			many.remove(id)
 		}
 	}
 }
 
-func (c *Closer) shard(spanID trace.SpanID) (*shard, uint64) {
-	id := binary.LittleEndian.Uint64(spanID[:])
-	return &c.shards[id%shards], id
+func idOf(span sdktrace.ReadOnlySpan) uint64 {
+	id := span.SpanContext().SpanID()
+	return binary.LittleEndian.Uint64(id[:])
 }
 
 // ForceFlush does nothing: open spans stay open.
@@ -126,15 +112,12 @@ func (c *Closer) Shutdown(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// takeAll empties the shards for good, and returns what was open, the last started first.
+// takeAll is what is open, the last started first. Nothing is tracked any more.
 func (c *Closer) takeAll() []openSpan {
-	var all []openSpan
-	for i := range c.shards {
-		s := &c.shards[i]
-		s.mu.Lock()
-		all = append(all, s.open...)
-		s.open, s.closed = nil, true
-		s.mu.Unlock()
+	c.shut.Store(true)
+	all := c.few.takeAll(nil)
+	if many := c.many.Load(); many != nil {
+		all = many.takeAll(all)
 	}
 	slices.SortFunc(all, func(a, b openSpan) int { return cmp.Compare(b.number, a.number) })
 	return all

@@ -124,34 +124,55 @@ func TestStartsAfterShutdownAreNotTracked(t *testing.T) {
 }
 
 func TestOpenSpansAreLimited(t *testing.T) {
-	const limit = 2 * shards
+	const limit = 4096
 	c := New(limit, nil)
 	_, tracer, _ := behind(c)
-	var open []trace.Span
-	for range 4 * limit {
-		_, span := tracer.Start(t.Context(), "leaked")
-		open = append(open, span)
+	room := len(c.few) + limit
+	start := func(n int) (open []trace.Span) {
+		for range n {
+			_, span := tracer.Start(t.Context(), "leaked")
+			open = append(open, span)
+		}
+		return open
 	}
-	held := 0
-	for i := range c.shards {
-		require.LessOrEqual(t, len(c.shards[i].open), limit/shards)
-		held += len(c.shards[i].open)
-	}
-	require.EqualValues(t, 4*limit, held+int(c.Untracked()))
-	require.Greater(t, held, limit*9/10, "ids are spread evenly")
+	open := start(room / 2)
+	require.Zero(t, c.Untracked())
+	open = append(open, start(4*room)...)
+	require.Greater(t, held(c), room*9/10)
+	require.LessOrEqual(t, held(c), room)
+	require.EqualValues(t, len(open), held(c)+int(c.Untracked()))
 
 	for _, span := range open {
 		span.End()
 	}
-	for i := range c.shards {
-		require.Empty(t, c.shards[i].open)
-		for _, left := range c.shards[i].open[:cap(c.shards[i].open)] {
-			require.Zero(t, left, "an ended span is held")
+	require.Zero(t, held(c))
+	before := c.Untracked()
+	start(limit / 2)
+	require.Equal(t, before, c.Untracked(), "there is room again")
+}
+
+// held is how many slots are taken. The others hold no span.
+func held(c *Closer) (n int) {
+	for _, table := range []table{c.few, c.makeMany()} {
+		for i := range table {
+			if table[i].id.Load() != free {
+				n++
+			} else if table[i].open != (openSpan{}) {
+				panic("an ended span is held")
+			}
 		}
 	}
-	before := c.Untracked()
-	tracer.Start(t.Context(), "there is room again")
-	require.Equal(t, before, c.Untracked())
+	return n
+}
+
+func TestIDsThatAreNone(t *testing.T) {
+	table := newTable(0)
+	for id := range uint64(firstID) {
+		require.False(t, table.put(id, openSpan{}))
+		require.False(t, table.remove(id))
+	}
+	require.True(t, table.put(firstID, openSpan{}))
+	require.Len(t, table.takeAll(nil), 1)
 }
 
 func TestShutdownFlushesBetween(t *testing.T) {
