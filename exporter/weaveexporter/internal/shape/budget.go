@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
 // Weave replaces the columns of a row that is too large by a mark, and says 2xx. A row holds what a span says as JSON, its attributes twice. So a span has
@@ -23,11 +25,15 @@ const (
 	droppedCount = "lenscol.dropped."
 )
 
-// keptKeys say where a span belongs: they are not dropped, and not cut unless they are very long.
-var keptKeys = map[string]bool{
-	runKey: true, stepKey: true, stepEndKey: true, threadKey: true, turnKey: true, displayNameKey: true, "wandb.entity": true, "wandb.project": true,
-	conversationKey: true, sessionKey: true, agentNameKey: true, agentIDKey: true, operationKey: true,
-}
+// Keys that say where a span belongs are not dropped, and not cut unless they are very long.
+var (
+	keptOfSpan = map[string]bool{
+		runKey: true, stepKey: true, stepEndKey: true, threadKey: true, turnKey: true, displayNameKey: true,
+		conversationKey: true, sessionKey: true, agentNameKey: true, agentIDKey: true, operationKey: true,
+	}
+	keptOfResource = map[string]bool{semconv.WandbEntity: true, semconv.WandbProject: true}
+	keptOfNone     = map[string]bool(nil)
+)
 
 // textCost is the size of s in JSON as Python writes it, without its quotes.
 func textCost(s string) (n int) {
@@ -101,12 +107,12 @@ func (p *parcel) addText(label string, s *string) {
 	p.pieces = append(p.pieces, piece{label: label, text: s, cost: itemCost + textCost(*s)})
 }
 
-func (p *parcel) addAttrs(label string, list []attr) {
+func (p *parcel) addAttrs(label string, list []attr, kept map[string]bool) {
 	for i := range list {
 		a := &list[i]
 		cost := valueCost(a.val)
 		p.fixed += textCost(a.key)
-		if keptKeys[a.key] && cost <= alwaysKept {
+		if kept[a.key] && cost <= alwaysKept {
 			p.fixed += cost
 			continue
 		}
@@ -176,14 +182,14 @@ func cutCost(s string, limit int) string {
 }
 
 // budgeted cuts a list of attributes to limit. It works in place.
-func (s *Shaper) budgeted(list []attr, limit int, n *Counts) []attr {
+func budgeted(list []attr, limit int, kept map[string]bool, n *Counts) []attr {
 	if listCost(list) <= limit {
 		return list
 	}
 	dropped := 0
 	for {
 		var p parcel
-		p.addAttrs("", list)
+		p.addAttrs("", list, kept)
 		if markers, fits := p.cut(limit-budgetSpare, n); fits {
 			if dropped > 0 {
 				markers = append(markers, integer(droppedCount+"attributes", int64(dropped)))
@@ -191,7 +197,7 @@ func (s *Shaper) budgeted(list []attr, limit int, n *Counts) []attr {
 			return resolved(repeated(append(list, markers...), n), n)
 		}
 		before := len(list)
-		list = withoutLast(list, len(list)/2)
+		list = withoutLast(list, len(list)/2, kept)
 		dropped += before - len(list)
 		if len(list) == before {
 			return list
@@ -200,10 +206,10 @@ func (s *Shaper) budgeted(list []attr, limit int, n *Counts) []attr {
 }
 
 // withoutLast leaves out the attributes from place i on, but those that are kept.
-func withoutLast(list []attr, i int) []attr {
+func withoutLast(list []attr, i int, kept map[string]bool) []attr {
 	out := list[:i:i]
 	for _, a := range list[i:] {
-		if keptKeys[a.key] {
+		if kept[a.key] {
 			out = append(out, a)
 		}
 	}
@@ -239,7 +245,7 @@ func (sh *Shaper) fit(s *span, resourceCost int, n *Counts) bool {
 			droppedLinks += half(&s.links, &s.droppedLinks)
 		default:
 			before := len(s.attrs)
-			s.attrs = withoutLast(s.attrs, before/2)
+			s.attrs = withoutLast(s.attrs, before/2, keptOfSpan)
 			if len(s.attrs) == before {
 				return false
 			}
@@ -263,20 +269,20 @@ func (s *span) parcel() *parcel {
 	p := &parcel{fixed: 16*itemCost + textCost(s.name)}
 	p.addText("status.message", &s.message)
 	p.addText("trace_state", &s.state)
-	p.addAttrs("", s.attrs)
+	p.addAttrs("", s.attrs, keptOfSpan)
 	for i := range s.events {
 		e := &s.events[i]
 		p.fixed += 2 * itemCost
 		label := "event." + strconv.Itoa(i)
 		p.addText(label+".name", &e.name)
-		p.addAttrs(label+".attributes.", e.attrs)
+		p.addAttrs(label+".attributes.", e.attrs, keptOfNone)
 	}
 	for i := range s.links {
 		l := &s.links[i]
 		p.fixed += 5 * itemCost
 		label := "link." + strconv.Itoa(i)
 		p.addText(label+".trace_state", &l.state)
-		p.addAttrs(label+".attributes.", l.attrs)
+		p.addAttrs(label+".attributes.", l.attrs, keptOfNone)
 	}
 	return p
 }

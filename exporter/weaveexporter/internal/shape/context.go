@@ -55,8 +55,8 @@ func (s *Shaper) resource(in ptrace.ResourceSpans, n *Counts) *resource {
 		}
 	}
 	out := &resource{}
-	list, out.target = s.targeted(list)
-	list = s.budgeted(resolved(repeated(list, n), n), s.spanBytes/resourceShare, n)
+	list, out.target = s.targeted(list, n)
+	list = budgeted(resolved(repeated(list, n), n), s.spanBytes/resourceShare, keptOfResource, n)
 	out.targetHash, out.who = out.target.hash(), who(list)
 	out.attrs, out.cost, out.rank = list, listCost(list), rankText(list)
 
@@ -72,7 +72,7 @@ func (s *Shaper) scope(in ptrace.ScopeSpans, of *resource, r *Result) *scope {
 	sc, n := in.Scope(), &r.Rewritten
 	out := &scope{resource: of, size: in.Spans().Len(), name: urlText(sc.Name(), n), vers: urlText(sc.Version(), n)}
 	list := repeated(cleaned(appendMap(nil, sc.Attributes()), n), n)
-	out.attrs = s.budgeted(resolved(list, n), s.spanBytes/scopeShare, n)
+	out.attrs = budgeted(resolved(list, n), s.spanBytes/scopeShare, keptOfNone, n)
 	out.run, out.runSource = s.aboveRun(out, r)
 	out.thread = s.threadOf(out.run, of.rank)
 

@@ -32,7 +32,7 @@ func bareRun(value string, target Target) (id string, ok bool) {
 // isRunID tells whether W&B can have a run with this id.
 func isRunID(id string) bool {
 	for i := range len(id) {
-		if c := id[i]; c < ' ' || c > '~' || c == ':' || c == '/' {
+		if c := id[i]; c <= ' ' || c > '~' || c == ':' || c == '/' {
 			return false
 		}
 	}
@@ -67,19 +67,20 @@ func runText(list []attr, key string) (string, bool) {
 // ownRun is the run that a span names itself. ok is false if it names none: then that from above counts; an empty id with ok is a run that cannot be
 // linked. A value of wandb.wb_run_id that is not the bare id becomes it, or moves aside.
 func (s *Shaper) ownRun(list []attr, sc *scope, r *Result) (id string, ok bool) {
-	if i := find(list, runKey); i >= 0 && list[i].val.Str() != "" {
+	for i := find(list, runKey); i >= 0 && list[i].val.Str() != ""; i = find(list, runKey) {
 		value := list[i].val.Str()
-		switch id = r.linkedRun(value, sc.target); {
-		case id == "":
+		if id = r.linkedRun(value, sc.target); id == "" {
 			list[i].key = originalPrefix + runKey
-		case id != value:
+			continue
+		}
+		if id != value {
 			r.Rewritten[RunID]++
 			list[i] = text(runKey, id)
 		}
 		return id, true
 	}
 	if findMoved(list, originalPrefix+runKey) >= 0 {
-		return "", true // it has moved aside
+		return "", true
 	}
 	for i, key := range s.runFrom {
 		if i == 0 || i > sc.runSource {

@@ -28,7 +28,6 @@ type Shaper struct {
 	always    bool // every span takes the long way
 	display   displayTemplate
 	promote   promotion
-	stepFrom  []string
 	stepMask  mask
 	runFrom   []string
 	runMask   mask
@@ -41,14 +40,11 @@ func New(o Options) (*Shaper, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Shaper{opts: o, spanBytes: min(o.SpanBytes, o.RequestBytes/requestShare), promote: newPromotion(o.Promote), stepFrom: stepSources(o.StepFrom), runFrom: runSources(o.RunIDFrom)}
+	s := &Shaper{opts: o, spanBytes: min(o.SpanBytes, o.RequestBytes/requestShare), promote: newPromotion(o.Promote), stepMask: newStepMask(o.StepFrom), runFrom: runSources(o.RunIDFrom)}
 	if o.Mode == ModeAgents {
 		s.endpoint = Agents
 	}
 	s.display, _ = parseTemplate(o.DisplayName)
-	for _, key := range s.stepFrom {
-		s.stepMask.add(key)
-	}
 	for _, key := range o.RunIDFrom {
 		s.runMask.add(key)
 		s.runMask.add(key + leafPart)

@@ -91,22 +91,25 @@ func (w *worker) encodeReady(s *span, sc *scope, e *entry) {
 // repair is the long way.
 func (w *worker) repair(s *span, sc *scope, e *entry) (endpoint Endpoint, run string, ok bool) {
 	n := &w.result.Rewritten
-	list := resolved(repeated(typed(expanded(cleaned(s.attrs, n), n), n), n), n)
-	endpoint = w.endpoint
-	if w.opts.Mode == ModeAuto && isAgent(list) {
+	list := typed(expanded(cleaned(s.attrs, n), n), n)
+	own, named := w.ownRun(list, sc, &w.result)
+	list = resolved(repeated(list, n), n)
+
+	if endpoint = w.endpoint; w.opts.Mode == ModeAuto && isAgent(list) {
 		endpoint = Agents
 	}
-	t, run := w.tail(sc, endpoint), sc.run
-	whole := find(list, droppedCount+"attributes") < 0 // else it has been shaped, and what was added did not fit
-	var skip []string
-	if own, named := w.ownRun(list, sc, &w.result); named {
-		run, skip = own, []string{runKey, threadKey}
-		if whole {
-			list = w.withRun(list, own, sc.rank)
-		}
+	run = sc.run
+	if named {
+		run = own
 	}
-	if s.attrs = list; whole {
-		s.attrs = w.promote.merged(list, t, n, skip...)
+	if s.attrs = list; find(list, droppedCount+"attributes") < 0 { // else it has been shaped, and what was added did not fit
+		t := w.tail(sc, endpoint)
+		if named {
+			list = w.withRun(list, own, sc.rank)
+			s.attrs = w.promote.merged(list, t, n, runKey, threadKey)
+		} else {
+			s.attrs = w.promote.merged(list, t, n)
+		}
 	}
 	w.extras(s, sc, e, endpoint, inThread(s.attrs))
 	for _, x := range w.added {

@@ -24,48 +24,59 @@ const (
 // ownStep is the step that attributes say: what the sender put in Weave's own key as it is, other keys with the offset, the first of the
 // config that has a step. bad tells whether a value was there that is none.
 func (s *Shaper) ownStep(attrs pcommon.Map) (step int64, ok, bad bool) {
-	best := len(s.stepFrom)
-	for key, v := range attrs.All() {
-		if !s.stepMask.has(key) {
+	for key := range attrs.All() {
+		if s.stepMask.has(key) {
+			return s.stepIn(appendMap(nil, attrs))
+		}
+	}
+	return 0, false, false
+}
+
+func (s *Shaper) stepIn(list []attr) (step int64, ok, bad bool) {
+	if find(list, "wandb") >= 0 {
+		list = expanded(list, new(Counts))
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].key == stepKey {
+			if whole, ok := convertStep(list[i].val); ok {
+				return whole.Int(), true, false
+			}
+		}
+	}
+	for _, key := range s.opts.StepFrom {
+		i := findMoved(list, key)
+		if i < 0 {
 			continue
 		}
-		for i, from := range s.stepFrom[:best] {
-			if key != from {
-				continue
-			}
-			if n, usable := s.stepOf(i, v); usable {
-				best, step, ok = i, n, true
-			} else {
-				bad = true
-			}
-			break
+		if step, ok = stepOf(list[i].val, s.opts.StepOffset); ok {
+			return step, true, false
 		}
+		bad = true
 	}
-	return step, ok, bad && !ok
+	return 0, false, bad
 }
 
-// stepSources are the keys that ownStep looks for: Weave's own, then those of the config, each also where resolved may have moved it.
-func stepSources(from []string) []string {
-	out := []string{stepKey}
+// newStepMask are the keys that ownStep looks for.
+func newStepMask(from []string) (m mask) {
+	m.add(stepKey)
+	m.add("wandb")
 	for _, key := range from {
-		out = append(out, key, key+leafPart)
+		m.add(key)
+		m.add(key + leafPart)
 	}
-	return out
+	return m
 }
 
-// stepOf is the step of a value that stands under key i of stepSources: an integer ≥ 0, or a float that is one; in Weave's own key also in text.
-func (s *Shaper) stepOf(i int, v pcommon.Value) (step int64, ok bool) {
-	if i > 0 && v.Type() == pcommon.ValueTypeStr {
+// stepOf is the step of a value that is not in Weave's own key: an integer ≥ 0, or a float that is one.
+func stepOf(v pcommon.Value, offset int64) (step int64, ok bool) {
+	if v.Type() == pcommon.ValueTypeStr {
 		return 0, false
 	}
 	whole, ok := convertStep(v)
-	if !ok {
+	if !ok || whole.Int() > math.MaxInt64-offset {
 		return 0, false
 	}
-	if i == 0 {
-		return whole.Int(), true
-	}
-	return whole.Int() + s.opts.StepOffset, whole.Int() <= math.MaxInt64-s.opts.StepOffset
+	return whole.Int() + offset, true
 }
 
 // inherit gives each entry without a step that of its nearest ancestor that has one.

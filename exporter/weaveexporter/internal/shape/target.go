@@ -12,16 +12,19 @@ import (
 	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
+// maxTargetBytes is more than a name of W&B has; longer ones lead nowhere.
+const maxTargetBytes = 256
+
 // targeted fills in the halves of the project that a resource does not say, and returns the project. Weave routes by these two attributes, and
 // drops spans without them in silence.
-func (s *Shaper) targeted(list []attr) ([]attr, Target) {
+func (s *Shaper) targeted(list []attr, n *Counts) ([]attr, Target) {
 	var t Target
-	list, t.Entity = filled(list, semconv.WandbEntity, s.opts.Target.Entity)
-	list, t.Project = filled(list, semconv.WandbProject, s.opts.Target.Project)
+	list, t.Entity = filled(list, semconv.WandbEntity, s.opts.Target.Entity, n)
+	list, t.Project = filled(list, semconv.WandbProject, s.opts.Target.Project, n)
 	return list, t
 }
 
-func filled(list []attr, key, value string) ([]attr, string) {
+func filled(list []attr, key, value string, n *Counts) ([]attr, string) {
 	i := find(list, key)
 	if i < 0 {
 		if value == "" {
@@ -31,6 +34,10 @@ func filled(list []attr, key, value string) ([]attr, string) {
 	}
 	if said := asText(list[i].val); said != "" {
 		value = said
+	}
+	if len(value) > maxTargetBytes {
+		n[Truncated]++
+		value = cutText(value, maxTargetBytes)
 	}
 	if list[i].val.Type() != pcommon.ValueTypeStr || list[i].val.Str() != value {
 		list[i] = text(key, value)
