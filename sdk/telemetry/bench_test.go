@@ -29,14 +29,12 @@ func BenchmarkSpan(b *testing.B) {
 	})
 }
 
-// The same, from as many goroutines as a rollout gateway has rollouts in flight.
+// The same, from thousands of goroutines at once.
 func BenchmarkSpanParallel(b *testing.B) {
 	each(b, func(b *testing.B, span func(context.Context)) {
 		inFlight(b.N, func() { span(b.Context()) })
 	})
 }
-
-const goroutines = 16384
 
 // inFlight calls fn n times, from all goroutines.
 func inFlight(n int, fn func()) {

