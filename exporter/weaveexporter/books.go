@@ -31,7 +31,6 @@ var shapedLogs = map[shape.Reason]string{
 	shape.NoID:         "Spans without a trace id or a span id were dropped: Weave would show them as one",
 	shape.RepeatedSpan: "Spans that a batch holds twice were dropped",
 	shape.TooLarge:     "Spans too large even without their attributes were dropped",
-	shape.RunID:        "Spans are not linked to a run: Weave would ignore their run id, or it is of another project",
 	shape.DuplicateID:  "Two spans have one span id, and Weave keeps one call for an id: do the ranks seed their random numbers alike?",
 }
 
@@ -64,10 +63,14 @@ func (d *delivery) countShaped(shaped *shape.Result) {
 		if changed+dropped == 0 {
 			continue
 		}
-		if r == shape.Unroutable {
+		switch text := shapedLogs[r]; {
+		case r == shape.Unroutable:
 			e.logger.Error("Spans without a W&B project are dropped: set entity and project, or have the resource say wandb.entity and wandb.project",
 				zap.Strings("service.name", shaped.Unroutable), zap.Int("spans", dropped))
-		} else if text := shapedLogs[r]; text != "" {
+		case r == shape.RunID && len(shaped.ForeignRuns) > 0:
+			e.logger.Warn("Spans are not linked to their run: its id is none that Weave takes, or of another project",
+				zap.Strings("run_ids", shaped.ForeignRuns), zap.Int("count", changed))
+		case text != "":
 			e.logger.Warn(text, zap.Int("count", changed+dropped))
 		}
 	}

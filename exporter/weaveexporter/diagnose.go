@@ -192,7 +192,7 @@ func (c *client) checkExport(ctx context.Context) (string, error) {
 	case a.readsRequests():
 		return "an export without spans is read, and refused: " + a.text, nil
 	case a.verdict == unavailable:
-		return "", fmt.Errorf("Weave does not answer: %s", a.text)
+		return "", fmt.Errorf("no answer from Weave: %s", a.text)
 	}
 	return "", fmt.Errorf("%s (%s)", lossLogs[a.drop], a.text)
 }
