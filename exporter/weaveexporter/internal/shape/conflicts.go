@@ -49,12 +49,18 @@ func paths(key string) func(yield func(string) bool) {
 
 // free returns key, or key with the lowest number from 2 on that makes it a key that is not taken.
 func free(key string, taken func(string) bool) string {
-	if !taken(key) {
-		return key
-	}
-	for i := 2; ; i++ {
-		if numbered := key + strconv.Itoa(i); !taken(numbered) {
-			return numbered
+	free, _ := freeFrom(key, 1, taken)
+	return free
+}
+
+// freeFrom is free for numbers from i on, and returns the number after the one it took.
+func freeFrom(key string, i int, taken func(string) bool) (free string, next int) {
+	for free = key; ; i++ {
+		if i > 1 {
+			free = key + strconv.Itoa(i)
+		}
+		if !taken(free) {
+			return free, i + 1
 		}
 	}
 }
@@ -69,13 +75,15 @@ func repeated(list []attr, n *Counts) []attr {
 		return list
 	}
 	out := list[:0]
+	next := make(map[string]int) // number to try for a key
 	for i, a := range list {
 		if keeper := last[a.key]; keeper != i {
 			n[RepeatedKey]++
 			if list[keeper].val.Equal(a.val) {
 				continue
 			}
-			a.key = free(a.key+repeatedPart, func(key string) bool { _, taken := last[key]; return taken })
+			key := a.key
+			a.key, next[key] = freeFrom(key+repeatedPart, max(next[key], 1), func(key string) bool { _, taken := last[key]; return taken })
 			last[a.key] = i
 		}
 		out = append(out, a)

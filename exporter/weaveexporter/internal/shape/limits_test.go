@@ -6,6 +6,7 @@ package shape
 import (
 	"encoding/hex"
 	"math/rand"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -89,15 +90,15 @@ func TestRequirement19_SpanBudget(t *testing.T) {
 	for i := range floats {
 		floats[i] = float64(i) / 3
 	}
-	many := map[string]any{}
-	for i := range 20_000 {
-		many[strings.Repeat("k", 100)+string(rune('a'+i%26))+hex.EncodeToString([]byte{byte(i >> 8), byte(i)})] = i
-	}
 	for name, fill := range map[string]func(s ptrace.Span){
-		"a prompt":       func(s ptrace.Span) { s.Attributes().PutStr("input.value", prompt) },
-		"bytes":          func(s ptrace.Span) { s.Attributes().PutEmptyBytes("raw").FromRaw([]byte(prompt)) },
-		"numbers":        func(s ptrace.Span) { put(s.Attributes(), map[string]any{"weights": floats}) },
-		"attributes":     func(s ptrace.Span) { put(s.Attributes(), many) },
+		"a prompt": func(s ptrace.Span) { s.Attributes().PutStr("input.value", prompt) },
+		"bytes":    func(s ptrace.Span) { s.Attributes().PutEmptyBytes("raw").FromRaw([]byte(prompt)) },
+		"numbers":  func(s ptrace.Span) { put(s.Attributes(), map[string]any{"weights": floats}) },
+		"attributes": func(s ptrace.Span) {
+			m := manyKeys(20_000, func(i int) string { return strings.Repeat("k", 100) + strconv.Itoa(i) })
+			put(m, s.Attributes().AsRaw())
+			m.MoveTo(s.Attributes())
+		},
 		"a status":       func(s ptrace.Span) { s.Status().SetMessage(prompt) },
 		"a trace state":  func(s ptrace.Span) { s.TraceState().FromRaw(prompt) },
 		"an event":       func(s ptrace.Span) { s.Events().AppendEmpty().Attributes().PutStr("exception.stacktrace", prompt) },
@@ -136,6 +137,41 @@ func TestRequirement19_SpanBudget(t *testing.T) {
 	require.True(t, strings.HasPrefix(prompt, out["input.value"].(string)))
 	require.Equal(t, "kept", out["note"])
 	require.NotEmpty(t, calls[0].Inputs)
+}
+
+// manyKeys is a map of n keys, built in linear time: Put looks at all keys that are there.
+func manyKeys(n int, key func(int) string) pcommon.Map {
+	var b []byte
+	for i := range n {
+		b = appendAttrs(b, tagResAttr, []attr{integer(key(i), int64(i))})
+	}
+	td, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(appendBytes(nil, tag(1, length), appendBytes(nil, tag(1, length), b)))
+	if err != nil {
+		panic(err)
+	}
+	return td.ResourceSpans().At(0).Resource().Attributes()
+}
+
+// Hostile attributes take time in proportion to their number: none of these would end otherwise.
+func TestManyAttributes(t *testing.T) {
+	const n = 100_000
+	for name, key := range map[string]func(int) string{
+		"one key":          func(int) string { return "same" },
+		"paths":            func(i int) string { return strings.Repeat("a.", i%20) + strconv.Itoa(i/20) },
+		"taken names":      func(i int) string { return "a._value" + strconv.Itoa(i) },
+		"keys of Weave":    func(i int) string { return "wandb.attributes.dl." + strconv.Itoa(i) },
+		"promoted":         func(i int) string { return "dl." + strconv.Itoa(i) },
+		"token counts":     func(i int) string { return "gen_ai.usage.input_tokens." + strconv.Itoa(i) },
+		"repeated numbers": func(i int) string { return "same" + []string{"", "_repeated" + strconv.Itoa(i)}[i%2] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			td, s := oneSpan(nil)
+			manyKeys(n, key).MoveTo(s.Attributes())
+			got := shaped(t, options(), td)
+			require.Len(t, got.Requests, 1)
+			require.LessOrEqual(t, got.Requests[0].Bytes, DefaultSpanBytes)
+		})
+	}
 }
 
 func TestRequirement19_LargeResource(t *testing.T) {
