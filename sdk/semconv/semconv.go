@@ -117,6 +117,23 @@ const (
 	SlurmTorchelasticRestartCountOld = "slurm.torchelastic.restart_count" // retired
 )
 
+// What the reckoner of SLURM's accounting says of a span.
+const (
+	LensEmitter          = "nemo.lens.emitter" // on its resource: slurm_reckoner
+	Purpose              = "purpose"           // list of texts: goodput
+	SlurmAttempt         = "slurm.attempt"     // integer from 1
+	SlurmSource          = "slurm.source"      // sacct
+	SlurmConfidence      = "slurm.confidence"  // factual or synthesized
+	SlurmState           = "slurm.state"
+	SlurmReason          = "slurm.reason"
+	SlurmRestarts        = "slurm.restarts"          // integer
+	SlurmRowType         = "slurm.row_type"          // allocation, batch, extern, step; attempt, phase and so on for what no row says
+	SlurmExitCode        = "slurm.exit_code"         // code:signal
+	SlurmDerivedExitCode = "slurm.derived_exit_code" // code:signal, the highest of the steps
+	SlurmStepName        = "slurm.step.name"
+	SlurmStepRole        = "slurm.step.role" // workload or infra
+)
+
 // The Kubernetes pod of a resource.
 const (
 	K8sNamespaceName = "k8s.namespace.name"
