@@ -8,7 +8,9 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 	"unsafe"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -197,7 +199,12 @@ func newRedactor(r Redaction) *redactor {
 	return out
 }
 
+// changes reports whether [redactor.text] may return another text.
+func (r *redactor) changes(text string) bool { return len(r.patterns) > 0 || !utf8.ValidString(text) }
+
+// text is without what the patterns match, and UTF-8: one bad byte would cost every span that is exported with it.
 func (r *redactor) text(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	for _, pattern := range r.patterns {
 		text = pattern.ReplaceAllLiteralString(text, Redacted)
 	}
@@ -242,12 +249,11 @@ func (r *redactor) take(kv *attribute.KeyValue) bool {
 	case attribute.STRING:
 		if _, redact := r.keys[kv.Key]; redact {
 			kv.Value = attribute.StringValue(Redacted)
-		} else if len(r.patterns) > 0 {
-			kv.Value = attribute.StringValue(r.text(kv.Value.AsString()))
+		} else if text := kv.Value.AsString(); r.changes(text) {
+			kv.Value = attribute.StringValue(r.text(text))
 		}
 	case attribute.STRINGSLICE:
-		if len(r.patterns) > 0 {
-			texts := kv.Value.AsStringSlice()
+		if texts := kv.Value.AsStringSlice(); slices.ContainsFunc(texts, r.changes) {
 			for i := range texts {
 				texts[i] = r.text(texts[i])
 			}

@@ -498,3 +498,15 @@ func TestSpansKeepTheirOwnAttributes(t *testing.T) {
 		}
 	}
 }
+
+// TestTextThatIsNotUTF8 is repaired: OTLP's exporters drop a whole batch for one bad byte.
+func TestTextThatIsNotUTF8(t *testing.T) {
+	recorder := record(t)
+	_, span := on(t).Start(t.Context(), "read", String("line", "bad \xff\xfe"), Any("lines", []string{"good é", "\xc0"}))
+	span.Fail(errors.New("parse \xff"))
+	span.End()
+	got := recorder.Ended()[0]
+	require.Equal(t, map[string]any{"line": "bad \uFFFD", "lines": []string{"good é", "\uFFFD"}}, attrsOf(got.Attributes()))
+	require.Equal(t, "parse \uFFFD", got.Status().Description)
+	require.Equal(t, "parse \uFFFD", attrsOf(got.Events()[0].Attributes)["exception.message"])
+}

@@ -32,7 +32,7 @@ func NewSpans(ctx context.Context, to Target) (sdktrace.SpanExporter, error) {
 	return newSpans(ctx, to)
 }
 
-func newSpans(ctx context.Context, to Target, opts ...otlptracehttp.Option) (*spans, error) {
+func newSpans(ctx context.Context, to Target, opts ...otlptracehttp.Option) (sdktrace.SpanExporter, error) {
 	t, err := newTransport(traces, to.Headers)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func NewMetrics(ctx context.Context, to Target) (sdkmetric.Exporter, error) {
 	return newMetrics(ctx, to)
 }
 
-func newMetrics(ctx context.Context, to Target, opts ...otlpmetrichttp.Option) (*metrics, error) {
+func newMetrics(ctx context.Context, to Target, opts ...otlpmetrichttp.Option) (sdkmetric.Exporter, error) {
 	t, err := newTransport(metricsSignal, to.Headers)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (m *metrics) Shutdown(ctx context.Context) error {
 // NewLogs is an exporter of log records.
 func NewLogs(ctx context.Context, to Target) (sdklog.Exporter, error) { return newLogs(ctx, to) }
 
-func newLogs(ctx context.Context, to Target, opts ...otlploghttp.Option) (*logs, error) {
+func newLogs(ctx context.Context, to Target, opts ...otlploghttp.Option) (sdklog.Exporter, error) {
 	t, err := newTransport(logsSignal, to.Headers)
 	if err != nil {
 		return nil, err
