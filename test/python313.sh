@@ -5,11 +5,10 @@
 # python313.sh NAME PACKAGE...: installs packages for Python 3.13 as NAME, once, and prints the path of that Python.
 #
 # Where no python3.13 is installed, it comes from Debian 13 (trixie), which debootstrap puts into a folder of the cache,
-# ${XDG_CACHE_HOME:-$HOME/.cache}/lenscol/python313. What is printed is then a command that runs it below that root, with the
-# checkout and the temporary folder at their places. That needs root and Debian's archive (DEBIAN_MIRROR names another).
+# ${XDG_CACHE_HOME:-$HOME/.cache}/lenscol/python313. What is printed is then a command that runs it below that root, where the
+# working directory and the temporary folder are at their places. That needs root and Debian's archive (DEBIAN_MIRROR names another).
 # Exit code 3: this machine cannot have Python 3.13; stderr says why. Two may run at once: the second waits.
 set -eu
-repo=$(cd "$(dirname "$0")/.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/lenscol/python313
 root=$cache/trixie
 name=$1
@@ -50,17 +49,19 @@ like_host() {
 
 # in_root writes a command $1 that runs the program $2 below the root, in mounts of its own that end with it.
 in_root() {
-	cat >"$1" <<-SCRIPT
+	cat >"$1.new" <<-SCRIPT
 		#!/bin/sh
 		exec unshare --mount sh -euc '
-			for dir in /proc /dev /sys "\${TMPDIR:-/tmp}" "$repo"; do
+			for dir in /proc /dev /sys "\${TMPDIR:-/tmp}" "\$PWD"; do
+				[ "\$dir" != / ] || continue
 				mkdir -p "$root\$dir"
 				mount --rbind "\$dir" "$root\$dir"
 			done
-			exec chroot "$root" sh -c "cd \"\\\$0\" 2>/dev/null || cd /; exec \"\\\$@\"" "\$PWD" "\$@"
+			exec chroot "$root" sh -euc "cd \"\\\$0\"; exec \"\\\$@\"" "\$PWD" "\$@"
 		' sh "$2" "\$@"
 	SCRIPT
-	chmod +x "$1"
+	chmod +x "$1.new"
+	mv "$1.new" "$1"
 }
 
 mkdir -p "$cache"

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -130,18 +129,18 @@ func ingest(path string, req *coltracepb.ExportTraceServiceRequest, opts Options
 			byProject[to] = append(byProject[to], rs)
 		}
 	}
-	var reasons []string
+	in := ingestion{Verdict: &v, path: path, run: run, rowLimit: opts.rowLimit()}
 	for _, to := range order {
-		if err := v.project(path, to, run, byProject[to], opts, &reasons); err != nil {
+		if err := in.project(to, byProject[to]); err != nil {
 			r := refused(err)
 			v.Status, v.Reason, v.Rejected = r.Status, r.Reason, 0
 			return v
 		}
 	}
-	if len(reasons) > maxMessages {
-		reasons = append(reasons[:maxMessages], "...")
+	if len(in.rejections) > maxMessages {
+		in.rejections = append(in.rejections[:maxMessages], "...")
 	}
-	v.Reason = strings.Join(reasons, "; ")
+	v.Reason = strings.Join(in.rejections, "; ")
 	ids := map[[2]string]bool{}
 	for _, c := range v.Calls {
 		ids[[2]string{c.Project, c.ID}] = true
@@ -157,43 +156,61 @@ func count(rs *tracepb.ResourceSpans) (n int) {
 	return n
 }
 
+// ingestion is the way of one request.
+type ingestion struct {
+	*Verdict
+	path       string
+	run        string // of the wb_run_id header
+	rowLimit   int
+	rejections []string
+}
+
 // project ingests the spans of one project: all that are not rejected, or none.
-func (v *Verdict) project(path, to, run string, all []*tracepb.ResourceSpans, opts Options, reasons *[]string) error {
-	var calls []Call
-	var agents []AgentSpan
+func (in *ingestion) project(name string, all []*tracepb.ResourceSpans) error {
+	calls, agents := len(in.Calls), len(in.Agents)
 	for _, rs := range all {
-		resource, err := expand(rs.GetResource().GetAttributes())
-		if err != nil {
-			return err // Not caught per span: a clash of keys fails the request, wandb/weave#7705.
+		if err := in.resource(name, rs); err != nil {
+			in.Calls, in.Agents = in.Calls[:calls], in.Agents[:agents]
+			return err
 		}
-		for _, ss := range rs.ScopeSpans {
-			for _, pb := range ss.Spans {
-				var c Call
-				var a AgentSpan
-				s, err := readSpan(pb, resource)
-				if err == nil {
-					s.project, s.run = to, run
-					if path == AgentsPath {
-						a, err = s.agent()
-					} else {
-						c, err = s.call(opts.rowLimit())
-					}
-				}
-				var f *failure
-				switch {
-				case errors.As(err, &f) && f.status == 0:
-					v.Rejected++
-					*reasons = append(*reasons, fmt.Sprintf("Rejected span (name='%s' trace_id='%x' span_id='%x'): %s", pb.Name, pb.TraceId, pb.SpanId, f.reason))
-				case err != nil:
-					return err
-				case path == AgentsPath:
-					agents = append(agents, a)
-				default:
-					calls = append(calls, c)
-				}
+	}
+	return nil
+}
+
+func (in *ingestion) resource(project string, rs *tracepb.ResourceSpans) error {
+	attributes, err := expand(rs.GetResource().GetAttributes())
+	if err != nil {
+		return err // Not caught per span: a clash of keys fails the request, wandb/weave#7705.
+	}
+	for _, ss := range rs.ScopeSpans {
+		for _, pb := range ss.Spans {
+			err := in.span(&span{pb: pb, project: project, run: in.run, resource: attributes})
+			var f *failure
+			if errors.As(err, &f) && f.status == 0 {
+				in.Rejected++
+				in.rejections = append(in.rejections, fmt.Sprintf("Rejected span (name='%s' trace_id='%x' span_id='%x'): %s", pb.Name, pb.TraceId, pb.SpanId, f.reason))
+			} else if err != nil {
+				return err
 			}
 		}
 	}
-	v.Calls, v.Agents = slices.Concat(v.Calls, calls), slices.Concat(v.Agents, agents)
 	return nil
+}
+
+func (in *ingestion) span(s *span) error {
+	if err := s.read(); err != nil {
+		return err
+	}
+	if in.path == AgentsPath {
+		a, err := s.agent()
+		if err == nil {
+			in.Agents = append(in.Agents, a)
+		}
+		return err
+	}
+	c, err := s.call(in.rowLimit)
+	if err == nil {
+		in.Calls = append(in.Calls, c)
+	}
+	return err
 }

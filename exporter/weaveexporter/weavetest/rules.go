@@ -247,6 +247,7 @@ var Rules = []Rule{
 	{Name: "300 characters in words", Edit: named(strings.Repeat("ab cd.", 50)), Status: 200},
 	{Name: "200 characters that end in blanks", Edit: named("a" + strings.Repeat(" ", 199)), Status: 500, Lost: 2},
 	{Name: "a capital I with a dot", Edit: named("İ"), Status: 422, Lost: 2},
+	{Name: "numbers that are no digits", Edit: named("x²½Ⅷ"), Status: 200, Shows: Shown{"op_name": "x²½ⅷ"}},
 	{Name: "vowel signs", Edit: named("हिन्दी"), Status: 200, Shows: Shown{"op_name": "हनद"}},
 
 	// Times.

@@ -23,36 +23,34 @@ type span struct {
 	links      []any
 }
 
-// readSpan is Weave's Span.from_proto. An error of status 0 rejects the span alone.
-func readSpan(pb *tracepb.Span, resource map[string]any) (*span, error) {
-	if pb.Kind < 0 || pb.Kind > tracepb.Span_SPAN_KIND_CONSUMER {
-		return nil, fail(http.StatusBadRequest, "%d is not a valid SpanKind", pb.Kind)
+// read is Weave's Span.from_proto. An error of status 0 rejects the span alone.
+func (s *span) read() (err error) {
+	if kind := s.pb.Kind; kind < 0 || kind > tracepb.Span_SPAN_KIND_CONSUMER {
+		return fail(http.StatusBadRequest, "%d is not a valid SpanKind", kind)
 	}
-	s := &span{pb: pb, resource: resource}
-	var err error
-	if s.attributes, err = expand(pb.Attributes); err != nil {
-		return nil, err
+	if s.attributes, err = expand(s.pb.Attributes); err != nil {
+		return err
 	}
-	for _, e := range pb.Events {
+	for _, e := range s.pb.Events {
 		attributes, err := expand(e.Attributes)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.events = append(s.events, map[string]any{"name": e.Name, "timestamp": stamp(e.TimeUnixNano), "attributes": attributes})
 	}
-	for _, l := range pb.Links {
+	for _, l := range s.pb.Links {
 		attributes, err := expand(l.Attributes)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.links = append(s.links, map[string]any{
 			"trace_id": hex.EncodeToString(l.TraceId), "span_id": hex.EncodeToString(l.SpanId), "attributes": attributes,
 		})
 	}
-	if code := pb.GetStatus().GetCode(); code < 0 || code > tracepb.Status_STATUS_CODE_ERROR {
-		return nil, fail(http.StatusBadRequest, "%d is not a valid StatusCode", code)
+	if code := s.pb.GetStatus().GetCode(); code < 0 || code > tracepb.Status_STATUS_CODE_ERROR {
+		return fail(http.StatusBadRequest, "%d is not a valid StatusCode", code)
 	}
-	return s, nil
+	return nil
 }
 
 // depth is the deepest of all that the span's dump holds.
