@@ -5,6 +5,8 @@ package weaveexporter
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/lenscol/lenscol/exporter/weaveexporter/internal/shape"
 	"github.com/lenscol/lenscol/exporter/weaveexporter/weavetest"
 )
 
@@ -129,4 +132,24 @@ func TestRequirement27_EncodingsAndSignals(t *testing.T) {
 	require.Equal(t, component.StabilityLevelBeta, factory.TracesStability())
 	require.Equal(t, component.StabilityLevelUndefined, factory.MetricsStability())
 	require.Equal(t, component.StabilityLevelUndefined, factory.LogsStability())
+}
+
+// docs/weave.md lists every setting and every reason that spans are dropped for.
+func TestPageIsWhole(t *testing.T) {
+	text, err := os.ReadFile("../../docs/weave.md")
+	require.NoError(t, err)
+	page := string(text)
+	for reason := range lossLogs {
+		require.Contains(t, page, "`"+reason+"`")
+	}
+	for r := range shape.Reasons {
+		require.Contains(t, page, "`"+r.String()+"`")
+	}
+	conf := confmap.New()
+	require.NoError(t, conf.Marshal(&Config{}))
+	for key := range conf.ToStringMap() {
+		if !slices.Contains([]string{"max_idle_conns", "idle_conn_timeout"}, key) { // Of confighttp, which the page names.
+			require.Regexp(t, "`"+key+"[`.]", page)
+		}
+	}
 }
