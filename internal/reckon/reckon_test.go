@@ -163,6 +163,7 @@ func TestParseForms(t *testing.T) {
 		"JobIDRaw|Submit|Start|End\nx|1|2|3\n":   `JobIDRaw "x" is no job id`,
 		"JobIDRaw|Submit|Start|End\n5|now|2|3\n": `Submit "now" is no time`,
 		"JobIDRaw|Submit|Start|End\n5|-1|2|3\n":  `Submit "-1" is no time`,
+		"JobIDRaw|Submit|Start|End\n5|1|2|3|4\n": "line 2: it has 5 columns",
 		"hello\n":                                "it has 1 columns, must be 14",
 	} {
 		_, err := Parse(strings.NewReader(text), zone)

@@ -107,8 +107,8 @@ func Parse(r io.Reader, zone *time.Location) ([]Row, error) {
 			}
 			columns = lensFields
 		}
-		if len(cells) < len(columns) {
-			return nil, fmt.Errorf("line %d: it has %d columns, must be %d: %s", number, len(cells), len(columns), strings.Join(columns, separator))
+		if n := len(columns); len(cells) < n || len(cells) > n && columns[n-1] != "JobName" {
+			return nil, fmt.Errorf("line %d: it has %d columns, must be %d; the name of a job may hold a %s, so ask sacct for JobName last", number, len(cells), n, separator)
 		}
 		row, err := parseRow(columns, cells, zone)
 		if err != nil {
