@@ -53,6 +53,7 @@ func each(b *testing.B, run func(b *testing.B, span func(context.Context))) {
 	b.Run("otel", func(b *testing.B) {
 		tracer := provider(b).Tracer("bench")
 		b.ReportAllocs()
+		b.ResetTimer()
 		run(b, func(ctx context.Context) {
 			_, span := tracer.Start(ctx, "train.step", trace.WithAttributes(
 				attribute.Int("step", 7), attribute.String("phase", "warm"), attribute.Float64("loss", 0.5)))
@@ -62,6 +63,7 @@ func each(b *testing.B, run func(b *testing.B, span func(context.Context))) {
 	b.Run("lens", func(b *testing.B) {
 		step := lensSpans(b)
 		b.ReportAllocs()
+		b.ResetTimer()
 		run(b, func(ctx context.Context) {
 			_, span := step.Start(ctx, "train.step", lens.Int("step", 7), lens.String("phase", "warm"), lens.Float64("loss", 0.5))
 			span.End()
