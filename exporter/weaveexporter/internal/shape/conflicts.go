@@ -94,33 +94,42 @@ func repeated(list []attr, n *Counts) []attr {
 // mask is a set of keys that may err: a key that it does not have is not in the set.
 type mask [16]uint64
 
-func (m *mask) add(key string)      { b := keyBit(key); m[b>>6] |= 1 << (b & 63) }
-func (m *mask) has(key string) bool { b := keyBit(key); return m[b>>6]&(1<<(b&63)) != 0 }
+// bit is the place of a key in a mask.
+type bit uint32
 
-func keyBit(key string) uint32 {
+func keyBit(key string) bit {
 	n := uint32(len(key))
 	if n == 0 {
 		return 0
 	}
 	h := uint32(key[0]) | uint32(key[n-1])<<8 | uint32(key[n/2])<<16 | n<<24
-	return h * 0x9E3779B1 >> 22
+	return bit(h * 0x9E3779B1 >> 22)
 }
+
+func (m *mask) add(b bit)      { m[b>>6] |= 1 << (b & 63) }
+func (m *mask) has(b bit) bool { return m[b>>6]&(1<<(b&63)) != 0 }
 
 // maxLinear bounds the lists that are searched one by one. Longer ones are always taken for clashing: repairing them is linear.
 const maxLinear = 64
 
-// clashes tells whether a key of list is repeated, on the path of another, or does so with the keys of t, which may be nil. It adds the keys to m.
-func clashes(list []attr, m *mask, t *tail) bool {
+// clashes tells whether a key of list is repeated or on the path of another.
+func clashes(list []attr) bool {
 	if len(list) > maxLinear {
 		return true
 	}
+	var m mask
 	for i := range list {
-		key := list[i].key
-		if m.has(key) && find(list[:i], key) >= 0 || t.has(key) {
+		b := keyBit(list[i].key)
+		if m.has(b) && find(list[:i], list[i].key) >= 0 {
 			return true
 		}
-		m.add(key)
+		m.add(b)
 	}
+	return onPath(list, &m, nil)
+}
+
+// onPath tells whether a key of list, all of which are in m, or of t, which may be nil, is on the path of a key of list.
+func onPath(list []attr, m *mask, t *tail) bool {
 	for i := range list {
 		for key, at := list[i].key, 0; ; at++ {
 			next := strings.IndexByte(key[at:], '.')
@@ -128,10 +137,11 @@ func clashes(list []attr, m *mask, t *tail) bool {
 				break
 			}
 			at += next
-			if path := key[:at]; m.has(path) && find(list, path) >= 0 || t.has(path) {
+			path := key[:at]
+			if b := keyBit(path); m.has(b) && find(list, path) >= 0 || t != nil && t.keys.has(b) && find(t.attrs, path) >= 0 {
 				return true
 			}
 		}
 	}
-	return t.below(list, m)
+	return false
 }

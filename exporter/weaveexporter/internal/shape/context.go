@@ -31,7 +31,8 @@ type scope struct {
 	attrs []attr
 	name  string
 	vers  string
-	tails [Agents + 1]*tail
+
+	plain, copied *tail // nil until they are asked for
 
 	run       string // of its spans; empty: none
 	runSource int    // place in runSources of who said so
@@ -95,12 +96,16 @@ func urlText(s string, n *Counts) string {
 	return cutText(s, maxURL)
 }
 
-// tail is what spans of the scope get at an endpoint.
-func (s *Shaper) tail(sc *scope, e Endpoint) *tail {
-	if sc.tails[e] == nil {
-		sc.tails[e] = newTail(s.promote.above(sc.attrs, sc.resource.attrs, sc.name, sc.vers), sc.run, sc.thread, e)
+// tail is what spans of the scope get, with copies below wandb.attributes or without.
+func (s *Shaper) tail(sc *scope, copies bool) *tail {
+	t := &sc.plain
+	if copies {
+		t = &sc.copied
 	}
-	return sc.tails[e]
+	if *t == nil {
+		*t = newTail(s.promote.above(sc.attrs, sc.resource.attrs, sc.name, sc.vers), sc.run, sc.thread, copies)
+	}
+	return *t
 }
 
 // rankText is the rank that attributes say, a number or its text; empty: none.

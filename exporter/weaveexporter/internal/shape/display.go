@@ -59,6 +59,9 @@ func parseWord(word string) ([]templatePart, error) {
 
 // render fills the template in. value returns the text of a placeholder; a word with one that has none is left out.
 func (t displayTemplate) render(value func(templatePart) (string, bool)) string {
+	if len(t) == 0 {
+		return ""
+	}
 	var words []string
 	for _, parts := range t {
 		var b strings.Builder

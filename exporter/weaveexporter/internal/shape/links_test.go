@@ -264,7 +264,8 @@ func TestRequirement16_Promotion(t *testing.T) {
 				require.Equal(t, want, v, key)
 			}
 			require.NotContains(t, asMapOf(sent(t, got)[0]), "secret")
-			require.Equal(t, int64(3), asMapOf(sent(t, got)[0])["wandb.attributes.dl.rank"])
+			_, copied := asMapOf(sent(t, got)[0])["wandb.attributes.dl.rank"]
+			require.Equal(t, name == "input.value", copied)
 		})
 	}
 	t.Run("what the span says counts", func(t *testing.T) {

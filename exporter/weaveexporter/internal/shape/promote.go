@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Weave stores a scope nowhere, and a resource and most attributes of a span where no filter looks, once there is a key on the span that it knows. So
-// what is promoted stands on the span, and once more below wandb.attributes, which is always searched.
+// Weave stores a scope nowhere, and a resource where no filter looks: what is promoted stands on the span. As soon as a span has a key that Weave reads
+// (hides), it filters on no other attribute of the span, but always on what is below wandb.attributes: such spans have it there as well.
 
 const (
 	scopeNameKey    = "otel.scope.name"
@@ -20,7 +20,6 @@ const (
 type promotion struct {
 	keys     []string // in the order of the config
 	exact    map[string]bool
-	mask     mask
 	prefixes []string // of the patterns, with their last dot
 }
 
@@ -33,7 +32,6 @@ func newPromotion(list []string) promotion {
 		} else if !p.exact[key] {
 			p.keys = append(p.keys, key)
 			p.exact[key] = true
-			p.mask.add(key)
 		}
 	}
 	return p
@@ -46,7 +44,7 @@ func (p *promotion) wants(key string) bool {
 			return root(key) != "wandb"
 		}
 	}
-	return p.mask.has(key) && p.exact[key]
+	return p.exact[key]
 }
 
 // above are the attributes that spans get from their scope or, where that has none, their resource.
@@ -73,21 +71,21 @@ func under(a attr, n *Counts) attr { return attr{attributesUnder + a.key, plainl
 
 // tail is what every span of a scope gets at the end of its attributes, encoded once.
 type tail struct {
-	attrs []attr
-	bytes []byte
-	keys  mask
-	paths []string // of the keys, each once
-	calls bool     // promoted attributes of spans go below wandb.attributes too
-	turns bool     // spans are in a thread
-	apart bool     // the attributes clash among themselves: they are merged into each span
+	attrs  []attr
+	bytes  []byte
+	keys   mask
+	paths  []string // of the keys, each once
+	copies bool     // it has copies below wandb.attributes, and the span's own attributes get them too
+	turns  bool     // spans are in a thread
+	apart  bool     // the attributes clash among themselves: they are merged into each span
 }
 
-func newTail(promoted []attr, run, thread string, e Endpoint) *tail {
-	t := &tail{calls: e == Calls, turns: thread != ""}
+func newTail(promoted []attr, run, thread string, copies bool) *tail {
+	t := &tail{copies: copies, turns: thread != ""}
 	var n Counts // counted as the resource was repaired
 	for _, a := range cleaned(promoted, &n) {
 		t.attrs = append(t.attrs, a)
-		if t.calls {
+		if copies {
 			t.attrs = append(t.attrs, under(a, &n))
 		}
 	}
@@ -97,11 +95,10 @@ func newTail(promoted []attr, run, thread string, e Endpoint) *tail {
 	if thread != "" {
 		t.attrs = append(t.attrs, text(threadKey, thread))
 	}
-	var m mask
-	t.apart = clashes(t.attrs, &m, nil)
+	t.apart = clashes(t.attrs)
 	seen := make(map[string]bool)
 	for _, a := range t.attrs {
-		t.keys.add(a.key)
+		t.keys.add(keyBit(a.key))
 		for path := range paths(a.key) {
 			if !seen[path] {
 				seen[path] = true
@@ -113,24 +110,17 @@ func newTail(promoted []attr, run, thread string, e Endpoint) *tail {
 	return t
 }
 
-// has tells whether key is one of t.
-func (t *tail) has(key string) bool { return t != nil && t.keys.has(key) && find(t.attrs, key) >= 0 }
-
-// below tells whether a key of t is below one of list, whose keys are in m.
+// below tells whether a key of t is below one of list, all of which are in m.
 func (t *tail) below(list []attr, m *mask) bool {
-	if t == nil {
-		return false
-	}
 	for _, path := range t.paths {
-		if m.has(path) && find(list, path) >= 0 {
+		if m.has(keyBit(path)) && find(list, path) >= 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// merged returns list with what promotion adds to it: the copies below wandb.attributes, and what t has that list has not, without skip. Weave filters on a
-// span's own attributes if it reads none of them: then they need no copy.
+// merged returns list with what promotion adds to it: the copies below wandb.attributes, and what t has that list has not, without skip.
 func (p *promotion) merged(list []attr, t *tail, n *Counts, skip ...string) []attr {
 	has := make(map[string]bool, len(list)+len(t.attrs))
 	for _, a := range list {
@@ -138,10 +128,9 @@ func (p *promotion) merged(list []attr, t *tail, n *Counts, skip ...string) []at
 	}
 	hasMoved := func(key string) bool { return has[key] || has[key+leafPart] }
 	out := make([]attr, 0, len(list)+len(t.attrs)+8)
-	copies := t.calls && slices.ContainsFunc(list, func(a attr) bool { return hides(root(a.key)) })
 	for _, a := range list {
 		out = append(out, a)
-		if copies && p.wants(a.key) && !hasMoved(attributesUnder+a.key) {
+		if t.copies && p.wants(a.key) && !hasMoved(attributesUnder+a.key) {
 			out = append(out, under(a, n))
 			has[attributesUnder+a.key] = true
 		}

@@ -46,8 +46,8 @@ func New(o Options) (*Shaper, error) {
 	}
 	s.display, _ = parseTemplate(o.DisplayName)
 	for _, key := range o.RunIDFrom {
-		s.runMask.add(key)
-		s.runMask.add(key + leafPart)
+		s.runMask.add(keyBit(key))
+		s.runMask.add(keyBit(key + leafPart))
 	}
 	s.ids = newIDs(o.DuplicateIDs)
 	s.workers.New = func() any { return newWorker(s) }

@@ -5,6 +5,7 @@ package shape
 
 import (
 	"crypto/sha256"
+	"slices"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -20,7 +21,7 @@ func (w *worker) shape(s *span, sc *scope, e *entry) (endpoint Endpoint, run str
 	s.clamped(n)
 	s.cleanTexts(n)
 	before := *n
-	if !w.always && w.ready(s.attrs, w.tail(sc, w.endpoint)) {
+	if !w.always && w.ready(s.attrs, w.tail(sc, false)) {
 		if w.encodeReady(s, sc, e); len(w.encoded)*worstCost <= w.spanBytes-sc.cost {
 			return w.endpoint, sc.run, true
 		}
@@ -44,8 +45,7 @@ func (s *span) cleanTexts(n *Counts) {
 
 // cleanList repairs attributes that Weave only stores.
 func cleanList(list []attr, n *Counts) []attr {
-	var m mask
-	if allSound(list) && !clashes(list, &m, nil) {
+	if allSound(list) && !clashes(list) {
 		return list
 	}
 	return resolved(repeated(cleaned(list, n), n), n)
@@ -65,19 +65,21 @@ func (w *worker) ready(list []attr, t *tail) bool {
 	if t.apart || len(list) > maxLinear {
 		return false
 	}
-	for _, a := range list {
-		if !sound(a) || special(root(a.key)) || w.runMask.has(a.key) {
+	var m mask
+	for i, a := range list {
+		b := keyBit(a.key)
+		if w.runMask.has(b) || t.keys.has(b) && find(t.attrs, a.key) >= 0 || m.has(b) && find(list[:i], a.key) >= 0 || special(root(a.key)) || !sound(a) {
 			return false
 		}
+		m.add(b)
 	}
-	var m mask
-	return !clashes(list, &m, t)
+	return !onPath(list, &m, t) && !t.below(list, &m)
 }
 
 // encodeReady encodes a span whose attributes are ready.
 func (w *worker) encodeReady(s *span, sc *scope, e *entry) {
-	t, name := w.tail(sc, w.endpoint), s.name
-	w.extras(s, sc, e, w.endpoint, t.turns)
+	t, name := w.tail(sc, false), s.name
+	w.extras(s, sc, e, w.endpoint, nil, t.turns)
 	b := s.appendHead(w.encoded[:0])
 	b = appendAttrs(b, tagSpanAttr, s.attrs)
 	b = append(b, t.bytes...)
@@ -103,7 +105,7 @@ func (w *worker) repair(s *span, sc *scope, e *entry) (endpoint Endpoint, run st
 		run = own
 	}
 	if s.attrs = list; find(list, droppedCount+"attributes") < 0 { // else it has been shaped, and what was added did not fit
-		t := w.tail(sc, endpoint)
+		t := w.tail(sc, endpoint == Calls && slices.ContainsFunc(list, func(a attr) bool { return hides(root(a.key)) }))
 		if named {
 			list = w.withRun(list, own, sc.rank)
 			s.attrs = w.promote.merged(list, t, n, runKey, threadKey)
@@ -111,7 +113,7 @@ func (w *worker) repair(s *span, sc *scope, e *entry) (endpoint Endpoint, run st
 			s.attrs = w.promote.merged(list, t, n)
 		}
 	}
-	w.extras(s, sc, e, endpoint, inThread(s.attrs))
+	w.extras(s, sc, e, endpoint, s.attrs, inThread(s.attrs))
 	for _, x := range w.added {
 		s.attrs = append(s.attrs, x.attr())
 	}
@@ -185,16 +187,17 @@ func (x extra) attr() attr {
 	return integer(x.key, x.num)
 }
 
-// extras names s as Weave wants it, and lists what it gets by itself in w.added: step, turn and display name, each unless it has it.
-func (w *worker) extras(s *span, sc *scope, e *entry, endpoint Endpoint, turns bool) {
+// extras names s as Weave wants it, and lists what it gets by itself in w.added: step, turn and display name, each unless it has it. had are the
+// attributes that may be of that kind.
+func (w *worker) extras(s *span, sc *scope, e *entry, endpoint Endpoint, had []attr, turns bool) {
 	w.added = w.added[:0]
-	if e.state == stepKnown && e.step > 0 && find(s.attrs, stepKey) < 0 {
+	if e.state == stepKnown && e.step > 0 && find(had, stepKey) < 0 {
 		w.added = append(w.added, extra{key: stepKey, kind: pcommon.ValueTypeInt, num: e.step})
-		if find(s.attrs, stepEndKey) < 0 {
+		if find(had, stepEndKey) < 0 {
 			w.added = append(w.added, extra{key: stepEndKey, kind: pcommon.ValueTypeInt, num: e.step})
 		}
 	}
-	if turns && find(s.attrs, turnKey) < 0 {
+	if turns && find(had, turnKey) < 0 {
 		w.added = append(w.added, extra{key: turnKey, kind: pcommon.ValueTypeBool, num: int64(protowire.EncodeBool(turn(s)))})
 	}
 	original := s.name
@@ -202,8 +205,8 @@ func (w *worker) extras(s *span, sc *scope, e *entry, endpoint Endpoint, turns b
 	if original == "" {
 		original = s.name
 	}
-	shown := w.displayName(s, sc, e, original)
-	if s.name != original && shown != original && find(s.attrs, originalPrefix+"name") < 0 {
+	shown := w.displayName(s, sc, e, had, original)
+	if s.name != original && shown != original && find(had, originalPrefix+"name") < 0 {
 		w.added = append(w.added, extra{key: originalPrefix + "name", kind: pcommon.ValueTypeStr, text: guarded(original, &w.result.Rewritten)})
 	}
 }
@@ -226,11 +229,11 @@ func (w *worker) name(s *span, endpoint Endpoint) {
 }
 
 // displayName adds a display name if s has none: that of the template, or its name if that had to be changed. It returns what s has then.
-func (w *worker) displayName(s *span, sc *scope, e *entry, original string) string {
-	if i := find(s.attrs, displayNameKey); i >= 0 {
-		return asText(s.attrs[i].val)
+func (w *worker) displayName(s *span, sc *scope, e *entry, had []attr, original string) (shown string) {
+	if i := find(had, displayNameKey); i >= 0 {
+		return asText(had[i].val)
 	}
-	shown := w.display.render(func(p templatePart) (string, bool) { return placeholderText(p, s, sc, e, original) })
+	shown = w.display.render(func(p templatePart) (string, bool) { return placeholderText(p, s, sc, e, original) })
 	if shown == "" && s.name != original {
 		shown = original
 	}

@@ -23,10 +23,11 @@ const (
 
 // ownStep is the step that attributes say: what the sender put in Weave's own key as it is, other keys with the offset, the first of the
 // config that has a step. bad tells whether a value was there that is none.
-func (s *Shaper) ownStep(attrs pcommon.Map) (step int64, ok, bad bool) {
+func (w *worker) ownStep(attrs pcommon.Map) (step int64, ok, bad bool) {
 	for key := range attrs.All() {
-		if s.stepMask.has(key) {
-			return s.stepIn(appendMap(nil, attrs))
+		if w.stepMask.has(keyBit(key)) {
+			w.span.attrs = appendMap(w.span.attrs[:0], attrs)
+			return w.stepIn(w.span.attrs)
 		}
 	}
 	return 0, false, false
@@ -58,11 +59,11 @@ func (s *Shaper) stepIn(list []attr) (step int64, ok, bad bool) {
 
 // newStepMask are the keys that ownStep looks for.
 func newStepMask(from []string) (m mask) {
-	m.add(stepKey)
-	m.add("wandb")
+	m.add(keyBit(stepKey))
+	m.add(keyBit("wandb"))
 	for _, key := range from {
-		m.add(key)
-		m.add(key + leafPart)
+		m.add(keyBit(key))
+		m.add(keyBit(key + leafPart))
 	}
 	return m
 }

@@ -83,7 +83,7 @@ func special(root string) bool { return root == "wandb" || root == "lenscol" || 
 func hides(root string) bool {
 	switch root {
 	case "weave", "gen_ai", "llm", "ai", "input", "inputs", "output", "outputs", "mlflow", "traceloop", "gcp", "pydantic_ai", "final_result",
-		"openinference", "langfuse", "prompt_tokens_details", "events":
+		"openinference", "langfuse", "prompt_tokens_details", "events", "system_prompt":
 		return true
 	}
 	return false

@@ -44,7 +44,8 @@ func cleaned(list []attr, n *Counts) []attr {
 func sound(a attr) bool { return soundKey(a.key) && soundValue(a.val) }
 
 func soundKey(key string) bool {
-	return len(key) <= maxKeyBytes && utf8.ValidString(key) && strings.Count(key, ".") < maxKeyParts
+	return len(key) < maxKeyParts && utf8.ValidString(key) ||
+		len(key) <= maxKeyBytes && utf8.ValidString(key) && strings.Count(key, ".") < maxKeyParts
 }
 
 func soundValue(v pcommon.Value) bool {
