@@ -30,11 +30,10 @@ func fail(status int, format string, args ...any) error {
 // conflict is AttributePathConflictError.
 func conflict(key string) error { return fail(0, "invalid attribute structure at %q", key) }
 
-// How deep attributes may lie, keys with dots, lists, maps and JSON text taken together. Weave's own bounds follow from
-// Python's recursion limit and from pydantic's, and lie some levels higher.
+// How deep attributes may lie, keys with dots, lists, maps and JSON text taken together. Weave's own bounds lie some levels higher.
 const (
 	storedDepth   = 480 // deeper: RecursionError
-	readableDepth = 250 // deeper: stored, but the list of the project's calls cannot be written any more
+	readableDepth = 190 // deeper: stored, but no list of the project's calls can be made any more; _MAX_STRUCTURE_DEPTH
 )
 
 // expand is Weave's unflatten_key_values: keys are split at their dots, text that holds a JSON object or list is decoded.

@@ -33,7 +33,7 @@ type Call struct {
 
 	Blanked    []string // columns whose content was replaced because the row was too large
 	Useless    bool     // an id of zeros, or none: no other span can tell it from another
-	Unreadable bool     // nested so deep that no list with it can be written
+	Unreadable bool     // no list with it can be made: it nests too deep, or holds a reference where Weave converts none
 }
 
 // Filter returns the value that a filter on attributes.<key> sees, key with its dots.

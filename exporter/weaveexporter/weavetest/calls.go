@@ -246,7 +246,7 @@ func (s *span) row(c *Call) error {
 	c.Attributes = redactKeys(c.Attributes).(map[string]any)
 	c.Inputs = redactKeys(c.Inputs).(map[string]any)
 	c.Dump = redactKeys(s.dump()).(map[string]any)
-	c.Unreadable = max(s.depth(), depth(c.Inputs), depth(c.Output)) > readableDepth
+	c.Unreadable = s.unconverted() || max(s.depth(), depth(c.Inputs), depth(c.Output)) > readableDepth
 	return nil
 }
 

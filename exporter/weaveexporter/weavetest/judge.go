@@ -48,7 +48,7 @@ func (v Verdict) Problem() string {
 		case c.Useless:
 			return fmt.Sprintf("span %q of trace %q has no id of its own", c.ID, c.TraceID)
 		case c.Unreadable:
-			return fmt.Sprintf("span %s nests so deep that the project's calls cannot be listed any more", c.ID)
+			return fmt.Sprintf("span %s nests so deep, or refers to Weave where it cannot, that the project's calls cannot be listed any more", c.ID)
 		case len(c.Blanked) > 0:
 			return fmt.Sprintf("span %s is too large: %v blanked", c.ID, c.Blanked)
 		}
@@ -168,6 +168,15 @@ type ingestion struct {
 // project ingests the spans of one project: all that are not rejected, or none.
 func (in *ingestion) project(name string, all []*tracepb.ResourceSpans) error {
 	calls, agents := len(in.Calls), len(in.Agents)
+	for _, rs := range all {
+		for _, ss := range rs.ScopeSpans {
+			for _, s := range ss.Spans {
+				if err := checkReferences(s.Attributes, "", name); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	for _, rs := range all {
 		if err := in.resource(name, rs); err != nil {
 			in.Calls, in.Agents = in.Calls[:calls], in.Agents[:agents]

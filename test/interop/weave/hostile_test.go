@@ -52,7 +52,7 @@ var (
 	hostileTexts = []string{
 		"", "x", "7", "3.5", "-1", "true", "0", "e/p/run", "run:1", "abc123", notUTF8 + " tail", "\x00", `{"a":1}`, `{"a":{"b":[1,null]}}`, `["x"]`,
 		`{"a"`, "[NaN]", `["\ud800"]`, jsonLists(100), jsonLists(300), jsonLists(700), jsonLists(3000), strings.Repeat("[", 20_000),
-		"[" + strings.Repeat("9", 5000) + "]", `{"a.b":{"":1}}`, "weave:///e/p/op/x:y", "2025-01-01T00:00:00Z", strings.Repeat("{\"a\":", 400) + "1" + strings.Repeat("}", 400),
+		"[" + strings.Repeat("9", 5000) + "]", `{"a.b":{"":1}}`, "weave:///e/p/op/x:y", "weave:///x", "see weave:///x", `["weave-trace-internal:///x"]`, `{"a":"[\"weave:///x\"]"}`, "2025-01-01T00:00:00Z", strings.Repeat("{\"a\":", 400) + "1" + strings.Repeat("}", 400),
 	}
 )
 

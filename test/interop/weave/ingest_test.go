@@ -94,9 +94,9 @@ func (r row) shown(key string) any {
 			return err
 		}
 		return name
-	case "run": // PROJECT:RUN
+	case "run": // entity/project/RUN
 		if run, ok := r["wb_run_id"].(string); ok {
-			return run[strings.IndexByte(run, ':')+1:]
+			return run[strings.LastIndexByte(run, '/')+1:]
 		}
 		return nil
 	case "step", "step_end":

@@ -3,7 +3,8 @@
 """Weave's own ingest code (PyPI weave[trace_server]==0.53.12) behind a loopback HTTP port.
 
 Each request goes through both trace servers of the package: the one of production, ClickHouseTraceServer, whose rows are kept instead
-of being sent to a database, and InMemoryTraceServer, from which calls are listed. The answer is that of the first which refuses.
+of being sent to a database, and InMemoryTraceServer, from which calls are listed. Before each stands ExternalTraceServer, which makes
+references to Weave's objects those of the database, and back. The answer is that of the first which refuses.
 The HTTP layer itself is not in the package: routing by wandb.entity and wandb.project is written here after W&B's documentation.
 
 It prints its port and serves until stdin ends.
@@ -48,7 +49,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from weave.trace_server import clickhouse_trace_server_batched as batched
 from weave.trace_server import trace_server_interface as tsi
 from weave.trace_server.agents import clickhouse as agents
-from weave.trace_server.errors import handle_server_exception
+from weave.trace_server.errors import ProjectNotFound, handle_server_exception
+from weave.trace_server.external_to_internal_trace_server_adapter import ExternalTraceServer, IdConverter
 from weave.trace_server.in_memory_trace_server import InMemoryTraceServer
 from weave.trace_server.project_version.types import WriteTarget
 
@@ -80,16 +82,53 @@ class Production(batched.ClickHouseTraceServer):
         return tsi.ObjQueryRes(objs=[])
 
 
-production = Production(host="none")
+def internal(name):
+    """Weave's internal id of a user, or of a project, "entity/project"."""
+    return base64.b64encode(name.encode()).decode()
+
+
+class Ids(IdConverter):
+    """W&B's names and Weave's internal ids. A project exists once spans were sent to it."""
+
+    projects = set()
+
+    def ext_to_int_project_id(self, project_id):
+        if project_id not in self.projects:
+            raise ProjectNotFound(f"project {project_id} not found")
+        return internal(project_id)
+
+    def int_to_ext_project_id(self, project_id):
+        return next((p for p in self.projects if internal(p) == project_id), None)
+
+    def ext_to_int_run_id(self, run_id):
+        project, _, run = run_id.rpartition("/")
+        return f"{internal(project)}:{run}"
+
+    def int_to_ext_run_id(self, run_id):
+        project, _, run = run_id.partition(":")
+        return f"{base64.b64decode(project).decode()}/{run}"
+
+    def ext_to_int_user_id(self, user_id):
+        return internal(user_id)
+
+    def int_to_ext_user_id(self, user_id):
+        return base64.b64decode(user_id).decode()
+
+
+class Agents:
+    """The part of a trace server that the agents endpoint uses."""
+
+    handler = agents.AgentWriteHandler(Production.ch_client)
+
+    def genai_otel_export(self, req, **_):
+        return self.handler.insert_otel_spans(req)[0]
+
+
 memory = InMemoryTraceServer()
-agents_handler = agents.AgentWriteHandler(Production.ch_client)
+calls_servers = [ExternalTraceServer(server, Ids()) for server in (Production(host="none"), memory)]
+agents_server = ExternalTraceServer(Agents(), Ids())
 requests = []
 lock = threading.Lock()
-
-
-def internal(project):
-    """Weave's internal id of "entity/project"."""
-    return base64.b64encode(project.encode()).decode()
 
 
 def by_project(body):
@@ -99,6 +138,7 @@ def by_project(body):
         names = {a.key: a.value.string_value for a in spans.resource.attributes}
         entity, project = names.get("wandb.entity"), names.get("wandb.project")
         if entity and project:
+            Ids.projects.add(f"{entity}/{project}")
             processed = tsi.ProcessedResourceSpans(entity=entity, project=project, run_id=None, resource_spans=spans)
             projects[f"{entity}/{project}"].append(processed)
     return projects
@@ -108,9 +148,9 @@ def export_calls(body):
     """Ingests as /otel/v1/traces does; returns the body of the answer."""
     partial = None
     for project, processed in by_project(body).items():
-        req = tsi.OTelExportReq(project_id=internal(project), processed_spans=processed, wb_user_id=internal("user"))
-        production.otel_export(req)
-        partial = memory.otel_export(req).partial_success or partial
+        for server in calls_servers:
+            req = tsi.OTelExportReq(project_id=project, processed_spans=processed, wb_user_id="user")
+            partial = server.otel_export(req).partial_success or partial
     return {"partial_success": partial and partial.model_dump()}
 
 
@@ -118,8 +158,10 @@ def export_spans(body):
     """Ingests as /agents/otel/v1/traces does; returns the body of the answer."""
     answer = {"accepted_spans": 0, "rejected_spans": 0, "error_message": ""}
     for project, processed in by_project(body).items():
-        req = agents.GenAIOTelExportReq(project_id=internal(project), processed_spans=processed, wb_user_id=internal("user"))
-        res, _ = agents_handler.insert_otel_spans(req)
+        res = agents_server.genai_otel_export(
+            agents.GenAIOTelExportReq(project_id=project, processed_spans=processed, wb_user_id="user"),
+            enable_llm_powered_features=False,
+        )
         answer["accepted_spans"] += res.accepted_spans
         answer["rejected_spans"] += res.rejected_spans
         answer["error_message"] = res.error_message or answer["error_message"]
@@ -128,16 +170,18 @@ def export_spans(body):
 
 def listing(url):
     """What a GET returns, or None."""
-    project = internal(urllib.parse.parse_qs(url.query).get("project", [""])[0])
+    project = urllib.parse.parse_qs(url.query).get("project", [""])[0]
     match url.path:
         case "/requests":
             return requests
         case "/size":
             return [{"/calls": len(memory._calls), "/spans": len(Production.ch_client.tables["spans"])}]
+        case "/calls" if project not in Ids.projects:
+            return []
         case "/calls":
-            return [c.model_dump(mode="json") for c in memory.calls_query(tsi.CallsQueryReq(project_id=project)).calls]
+            return [c.model_dump(mode="json") for c in calls_servers[-1].calls_query(tsi.CallsQueryReq(project_id=project)).calls]
         case "/spans":
-            return [row for row in Production.ch_client.tables["spans"] if row["project_id"] == project]
+            return [row for row in Production.ch_client.tables["spans"] if row["project_id"] == internal(project)]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

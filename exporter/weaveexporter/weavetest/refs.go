@@ -1,0 +1,121 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package weavetest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+)
+
+// Text that begins so is a reference to an object of Weave. On the way in, references in attributes of spans are made those of the
+// database, and one that cannot be fails the request; on the way out all of them are made readable again, and one that was not
+// converted on the way in fails every list that it is in: weave/shared/trace_server_converter.py.
+const (
+	reference         = "weave:///"
+	internalReference = "weave-trace-internal:///"
+	jsonInJSON        = 8 // levels of JSON text in JSON text that are searched for references
+)
+
+// checkReferences is Weave's _rewrite_otel_ref_attrs_inplace for the attributes of a span: own is the project that the span is for,
+// entity/project. Weave knows other projects too; that the sender may see them is not to be relied on.
+func checkReferences(attributes []*commonpb.KeyValue, prefix, own string) error {
+	for _, kv := range attributes {
+		if err := checkValue(kv.GetValue(), prefix+kv.Key, own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkValue(v *commonpb.AnyValue, key, own string) error {
+	switch v := v.GetValue().(type) {
+	case *commonpb.AnyValue_KvlistValue:
+		return checkReferences(v.KvlistValue.GetValues(), strings.TrimPrefix(key+".", "."), own)
+	case *commonpb.AnyValue_ArrayValue:
+		for _, e := range v.ArrayValue.GetValues() {
+			if slices.Contains([]string{"weave.content_refs", "weave.artifact_refs", "weave.object_refs"}, key) &&
+				!strings.HasPrefix(e.GetStringValue(), reference) {
+				continue
+			}
+			if err := checkValue(e, "", own); err != nil {
+				return err
+			}
+		}
+	case *commonpb.AnyValue_StringValue:
+		return eachReference(v.StringValue, 0, func(ref string, _ bool) error { return checkReference(ref, own) })
+	}
+	return nil
+}
+
+func checkReference(ref, own string) error {
+	rest, external := strings.CutPrefix(ref, reference)
+	switch parts := strings.SplitN(rest, "/", 3); {
+	case !external:
+		return fail(http.StatusBadRequest, "Encountered unexpected internal ref format.")
+	case len(parts) < 3:
+		return fail(http.StatusBadRequest, "Invalid URI: %s", ref)
+	case parts[0]+"/"+parts[1] != own:
+		return fail(http.StatusNotFound, "project %s/%s not found", parts[0], parts[1])
+	}
+	return nil
+}
+
+// readable tells whether text that was not converted on the way in can be on the way out.
+func readable(ref string, embedded bool) error {
+	rest, internal := strings.CutPrefix(ref, internalReference)
+	if internal && !strings.Contains(rest, "/") || !internal && !embedded {
+		return fail(http.StatusBadRequest, "Encountered unexpected ref format.")
+	}
+	return nil
+}
+
+// eachReference calls visit for a text that is a reference, or for each that its JSON holds.
+func eachReference(text string, level int, visit func(ref string, embedded bool) error) error {
+	switch {
+	case strings.HasPrefix(text, reference) || strings.HasPrefix(text, internalReference):
+		return visit(text, level > 0)
+	case level == jsonInJSON || !strings.Contains(text, reference) && !strings.Contains(text, internalReference):
+		return nil
+	}
+	v, err := decodeJSON(text)
+	if err != nil {
+		return nil
+	}
+	return eachText(v, func(s string) error { return eachReference(s, level+1, visit) })
+}
+
+// eachText calls visit for each text in a value, but for the keys of maps.
+func eachText(v any, visit func(string) error) error {
+	switch v := v.(type) {
+	case string:
+		return visit(v)
+	case []any:
+		for _, e := range v {
+			if err := eachText(e, visit); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, e := range v {
+			if err := eachText(e, visit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unconverted tells whether the span holds a reference where none is converted on the way in, which no list can show.
+func (s *span) unconverted() bool {
+	check := func(text string) error { return eachReference(text, 0, readable) }
+	for _, v := range []any{s.pb.Name, s.pb.TraceState, s.pb.GetStatus().GetMessage(), s.events, s.links, s.resource} {
+		if eachText(v, check) != nil {
+			return true
+		}
+	}
+	return false
+}
