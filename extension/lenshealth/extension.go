@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/extension/extensioncapabilities"
 	"go.uber.org/zap"
 
+	"github.com/lenscol/lenscol/extension/lenshealth/internal/page"
 	"github.com/lenscol/lenscol/telemetry"
 )
 
@@ -214,6 +215,7 @@ func (h *health) routes(g *guard) http.Handler {
 	m.Handle("GET /health", http.HandlerFunc(h.serveHealth))
 	m.Handle("GET /api/pipelines", http.HandlerFunc(h.servePipelines))
 	m.open("POST /login", g.login)
+	m.Page(page.Handler())
 	for _, part := range h.parts {
 		part.Mount(m, h)
 	}

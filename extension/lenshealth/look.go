@@ -40,6 +40,7 @@ const (
 
 // looker reads the collector's own metrics: from inside where the build has package telemetry, else as Prometheus would.
 type looker struct {
+	inside  func() *telemetry.Source   // nil in a build without package telemetry
 	metrics metricdata.ResourceMetrics // its memory is used again
 	client  *http.Client
 	scrape  string // URL of the collector's own Prometheus endpoint; empty where the config has none
@@ -47,7 +48,7 @@ type looker struct {
 
 func newLooker() *looker {
 	transport := &http.Transport{Proxy: nil, DisableKeepAlives: true}
-	return &looker{client: &http.Client{Transport: transport, Timeout: scrapeTimeout}}
+	return &looker{inside: telemetry.Current, client: &http.Client{Transport: transport, Timeout: scrapeTimeout}}
 }
 
 var errUnreadable = errors.New("this build has no telemetry factory of lenscol, and the config has no Prometheus reader " +
@@ -56,13 +57,14 @@ var errUnreadable = errors.New("this build has no telemetry factory of lenscol, 
 // look returns what the metrics say now, and the sends that failed, which only the way from inside tells.
 func (l *looker) look(ctx context.Context, now time.Time) (from string, r *reading, failed map[telemetry.Exporter]telemetry.Failure, err error) {
 	r = newReading(now)
-	if source := telemetry.Current(); source != nil {
+	if source := l.inside(); source != nil {
+		failed := source.FailedSends() // First: what succeeded in spite of it is in the metrics then.
 		// Another error is of one instrument, and the others are read.
 		if err := source.Collect(ctx, &l.metrics); errors.Is(err, sdkmetric.ErrReaderShutdown) {
 			return fromNone, nil, nil, err
 		}
 		r.addMetrics(&l.metrics)
-		return fromInside, r, source.FailedSends(), nil
+		return fromInside, r, failed, nil
 	}
 	if l.scrape == "" {
 		return fromNone, nil, nil, errUnreadable

@@ -50,10 +50,14 @@ func newReading(at time.Time) *reading {
 	return &reading{at: at, flows: map[flow]*numbers{}, decisions: map[decision]int64{}}
 }
 
-// signalOfItems is the signal that a metric's name means by what it counts.
-var signalOfItems = map[string]string{
-	"spans": "traces", "metric_points": "metrics", "log_records": "logs", "profile_samples": "profiles",
-	"points": "metrics", "records": "logs", // of our own components
+// signals are those of metrics, by what their names say that they count; the longer name first of two that end alike.
+var signals = []struct{ items, signal string }{
+	{"_spans", "traces"},
+	{"_metric_points", "metrics"},
+	{"_points", "metrics"}, // of our own components
+	{"_log_records", "logs"},
+	{"_records", "logs"}, // of our own components
+	{"_profile_samples", "profiles"},
 }
 
 // add takes one series of a metric of the collector, whose names are those of exporterhelper, receiverhelper and
@@ -86,14 +90,15 @@ func (r *reading) add(metric string, label func(string) string, value int64) {
 }
 
 func (r *reading) addItems(kind, id, name string, label func(string) string, value int64) {
-	for items, signal := range signalOfItems {
-		what, ok := strings.CutSuffix(name, "_"+items)
+	for _, s := range signals {
+		what, ok := strings.CutSuffix(name, s.items)
 		if !ok {
 			continue
 		}
+		signal := s.signal
 		switch {
 		case id == "":
-			r.addDecision(kind, what, signal, label, value)
+			r.addDecision(what, signal, label, value)
 		case kind == kindReceiver && what == "accepted", kind == kindExporter && what == "sent":
 			r.of(kind, id, signal).good += value
 		case kind == kindReceiver && (what == "refused" || what == "failed"), kind == kindExporter && what == "send_failed":
@@ -123,7 +128,7 @@ type decision struct {
 }
 
 // addDecision takes a counter such as otelcol_processor_rank_filter_dropped_spans: what is rank_filter_dropped.
-func (r *reading) addDecision(_, what, signal string, label func(string) string, value int64) {
+func (r *reading) addDecision(what, signal string, label func(string) string, value int64) {
 	i := strings.LastIndexByte(what, '_')
 	if i < 0 {
 		return

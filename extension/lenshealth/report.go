@@ -4,7 +4,6 @@
 package lenshealth // import "github.com/lenscol/lenscol/extension/lenshealth"
 
 import (
-	"slices"
 	"strings"
 	"time"
 )
@@ -68,6 +67,9 @@ func (h *health) report(now time.Time) Report {
 		Pipelines: []PipelineHealth{}, Extensions: []ComponentHealth{},
 	}
 	status := Healthy
+	if h.lookErr != nil {
+		status = Unknown
+	}
 	for _, p := range h.topology.pipelines {
 		health := h.pipelineHealth(p, now)
 		status = worse(status, health.Status)
@@ -98,13 +100,14 @@ func (h *health) pipelineHealth(p pipelineMembers, now time.Time) PipelineHealth
 
 // componentHealth puts together what the component reports of itself and what its numbers say.
 func (h *health) componentHealth(m member, pipeline, signal string, now time.Time) ComponentHealth {
-	c := ComponentHealth{Kind: m.kind, ID: m.id}
-	c.Status, c.Reasons = h.instances.status(m.kind, m.id, pipeline)
+	c := ComponentHealth{Kind: m.kind, ID: m.id, Reasons: []Reason{}}
+	status, reasons := h.instances.status(m.kind, m.id, pipeline)
+	c.Status, c.Reasons = status, append(c.Reasons, reasons...)
 	if m.kind == kindExporter && c.Status == Unhealthy && h.fullDisks > 0 && strings.HasPrefix(m.id+"/", "jsonl/") {
 		c.Reasons = append(c.Reasons, Reason{"disk_full", "the disk has no room for its files"})
 	}
 	if m.kind == kindReceiver || m.kind == kindExporter {
-		if h.source == fromNone && h.lookErr != nil {
+		if h.lookErr != nil {
 			c.Status = worse(c.Status, Unknown)
 			c.Reasons = append(c.Reasons, Reason{"not_readable", "the collector's own metrics cannot be read; the log says why"})
 		}
@@ -120,7 +123,6 @@ func (h *health) componentHealth(m member, pipeline, signal string, now time.Tim
 			}
 		}
 	}
-	c.Reasons = slices.Concat([]Reason{}, c.Reasons) // [] and not null
 	c.Since = h.history.since(strings.Join([]string{m.kind, m.id, pipeline}, " "), c.Status, now)
 	return c
 }

@@ -58,6 +58,9 @@ func (s *stream) learn(at time.Time, n numbers, logged telemetry.Failure) {
 	}
 	if logged.Count > s.logged.Count {
 		s.failed(logged.Last)
+		if succeeded && n.inFlight == 0 && n.bad == was.bad { // Nothing is on its way and nothing was given up: it went through.
+			s.failingSince = time.Time{}
+		}
 	}
 
 	moved := succeeded || n.bad > was.bad || !s.known
