@@ -14,6 +14,7 @@ package slogbridge // import "github.com/lenscol/lenscol/sdk/contrib/slogbridge"
 import (
 	"context"
 	"fmt"
+	stdlog "log"
 	"log/slog"
 	"sync"
 
@@ -32,8 +33,16 @@ type Options struct {
 }
 
 // Bridge is a logger that logs to where logger does, and bridges (Lens, setup_logging_bridge).
+//
+// Where logger is the one that Go begins with, its lines are those of [slog.TextHandler] from here on, without the attributes
+// that were added to it: it writes by way of package log, whose output [slog.SetDefault] leads back into the new
+// logger, and each would wait for the other for ever.
 func Bridge(logger *slog.Logger, o Options) *slog.Logger {
-	return slog.New(slog.NewMultiHandler(logger.Handler(), NewHandler(o)))
+	own := logger.Handler()
+	if fmt.Sprintf("%T", own) == "*slog.defaultHandler" {
+		own = slog.NewTextHandler(stdlog.Writer(), nil)
+	}
+	return slog.New(slog.NewMultiHandler(own, NewHandler(o)))
 }
 
 // NewHandler is a handler that bridges and does nothing else.

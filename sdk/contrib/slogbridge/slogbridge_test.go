@@ -8,10 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"log/slog"
 	"os"
+	"os/exec"
 	"testing"
 	"testing/slogtest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
@@ -101,6 +104,30 @@ func TestActiveOnceAProviderIsSet(t *testing.T) {
 	require.True(t, logger.Enabled(t.Context(), slog.LevelInfo))
 	logger.Error("after")
 	require.Len(t, kept.list, 1)
+}
+
+// The logger that Go begins with, bridged and made the default again, as the package's comment has it, in a process of its own:
+// this one's default is what it was.
+func TestTheLoggerThatGoBeginsWith(t *testing.T) {
+	if os.Getenv("LENS_TEST_BRIDGE") != "" {
+		var kept records
+		slog.SetDefault(slogbridge.Bridge(slog.Default(), slogbridge.Options{Provider: kept.provider()}))
+		slog.Info("by slog", "step", 7)
+		stdlog.Print("by log")
+		for _, record := range kept.list {
+			fmt.Println("bridged", record.Body())
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), "LENS_TEST_BRIDGE=1")
+	out, err := child.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, line := range []string{`level=INFO msg="by slog" step=7`, `level=INFO msg="by log"`, "bridged by slog\n", "bridged by log\n"} {
+		require.Contains(t, string(out), line)
+	}
 }
 
 // broken is an error, and its method panics.
