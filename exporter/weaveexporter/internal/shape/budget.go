@@ -194,7 +194,7 @@ func budgeted(list []attr, limit int, kept map[string]bool, n *Counts) []attr {
 			if dropped > 0 {
 				markers = append(markers, integer(droppedCount+"attributes", int64(dropped)))
 			}
-			return resolved(repeated(append(list, markers...), n), n)
+			return settled(append(list, markers...), n)
 		}
 		before := len(list)
 		list = withoutLast(list, len(list)/2, kept)
@@ -235,7 +235,7 @@ func (sh *Shaper) fit(s *span, resourceCost int, n *Counts) bool {
 					markers = append(markers, integer(droppedCount+d.key, int64(d.n)))
 				}
 			}
-			s.attrs = resolved(repeated(append(s.attrs, markers...), n), n)
+			s.attrs = settled(append(s.attrs, markers...), n)
 			return true
 		}
 		switch {

@@ -15,6 +15,14 @@ const leafPart = "._value"
 // repeatedPart ends the key of a value that another value of the same key would overwrite.
 const repeatedPart = "_repeated"
 
+// settled returns list with keys that differ and do not clash.
+func settled(list []attr, n *Counts) []attr {
+	if !clashes(list) {
+		return list
+	}
+	return resolved(repeated(list, n), n)
+}
+
 // resolved returns list without conflicts. The names it gives depend on the set of keys only, not on their order. Keys in list differ.
 func resolved(list []attr, n *Counts) []attr {
 	keys := make(map[string]bool, len(list))
@@ -126,6 +134,31 @@ func clashes(list []attr) bool {
 		m.add(b)
 	}
 	return onPath(list, &m, nil)
+}
+
+// keyset finds keys of a list, however long that is.
+type keyset struct {
+	list []attr
+	set  map[string]bool // nil for a short list
+}
+
+func newKeyset(list []attr) keyset {
+	k := keyset{list: list}
+	if len(list) > maxLinear {
+		k.set = make(map[string]bool, len(list))
+		for _, a := range list {
+			k.set[a.key] = true
+		}
+	}
+	return k
+}
+
+// hasMoved tells whether the list has key, also if resolved has moved it.
+func (k keyset) hasMoved(key string) bool {
+	if k.set == nil {
+		return findMoved(k.list, key) >= 0
+	}
+	return k.set[key] || k.set[key+leafPart]
 }
 
 // onPath tells whether a key of list, all of which are in m, or of t, which may be nil, is on the path of a key of list.

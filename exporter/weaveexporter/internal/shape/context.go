@@ -4,6 +4,7 @@
 package shape
 
 import (
+	"cmp"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -20,7 +21,6 @@ type resource struct {
 	attrs      []attr
 	bytes      []byte // fields of its ResourceSpans
 	cost       int    // of its attributes, in a row of Weave
-	rank       string
 }
 
 // scope is an instrumentation scope of a resource.
@@ -34,6 +34,7 @@ type scope struct {
 
 	plain, copied *tail // nil until they are asked for
 
+	rank      string // of its spans; empty: none
 	run       string // of its spans; empty: none
 	runSource int    // place in runSources of who said so
 	thread    string // of its spans; empty: none
@@ -57,9 +58,9 @@ func (s *Shaper) resource(in ptrace.ResourceSpans, n *Counts) *resource {
 	}
 	out := &resource{}
 	list, out.target = s.targeted(list, n)
-	list = budgeted(resolved(repeated(list, n), n), s.spanBytes/resourceShare, keptOfResource, n)
+	list = budgeted(settled(list, n), s.spanBytes/resourceShare, keptOfResource, n)
 	out.targetHash, out.who = out.target.hash(), who(list)
-	out.attrs, out.cost, out.rank = list, listCost(list), rankText(list)
+	out.attrs, out.cost = list, listCost(list)
 
 	b, at := openMessage(nil, tag(1, length))
 	b = appendAttrs(b, tagResAttr, list)
@@ -72,10 +73,11 @@ func (s *Shaper) resource(in ptrace.ResourceSpans, n *Counts) *resource {
 func (s *Shaper) scope(in ptrace.ScopeSpans, of *resource, r *Result) *scope {
 	sc, n := in.Scope(), &r.Rewritten
 	out := &scope{resource: of, size: in.Spans().Len(), name: urlText(sc.Name(), n), vers: urlText(sc.Version(), n)}
-	list := repeated(cleaned(appendMap(nil, sc.Attributes()), n), n)
-	out.attrs = budgeted(resolved(list, n), s.spanBytes/scopeShare, keptOfNone, n)
+	list := cleaned(appendMap(nil, sc.Attributes()), n)
+	out.attrs = budgeted(settled(list, n), s.spanBytes/scopeShare, keptOfNone, n)
 	out.run, out.runSource = s.aboveRun(out, r)
-	out.thread = s.threadOf(out.run, of.rank)
+	out.rank = cmp.Or(rankText(out.attrs), rankText(of.attrs))
+	out.thread = s.threadOf(out.run, out.rank)
 
 	b, at := openMessage(nil, tag(1, length))
 	b = appendText(b, tag(1, length), out.name)

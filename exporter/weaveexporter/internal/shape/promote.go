@@ -122,21 +122,17 @@ func (t *tail) below(list []attr, m *mask) bool {
 
 // merged returns list with what promotion adds to it: the copies below wandb.attributes, and what t has that list has not, without skip.
 func (p *promotion) merged(list []attr, t *tail, n *Counts, skip ...string) []attr {
-	has := make(map[string]bool, len(list)+len(t.attrs))
-	for _, a := range list {
-		has[a.key] = true
-	}
-	hasMoved := func(key string) bool { return has[key] || has[key+leafPart] }
+	has := newKeyset(list)
 	out := make([]attr, 0, len(list)+len(t.attrs)+8)
 	for _, a := range list {
 		out = append(out, a)
-		if t.copies && p.wants(a.key) && !hasMoved(attributesUnder+a.key) {
+		if t.copies && p.wants(a.key) && !has.hasMoved(attributesUnder+a.key) {
 			out = append(out, under(a, n))
-			has[attributesUnder+a.key] = true
 		}
 	}
+	own := newKeyset(out)
 	for _, a := range t.attrs {
-		if !hasMoved(a.key) && !slices.Contains(skip, a.key) {
+		if !own.hasMoved(a.key) && !slices.Contains(skip, a.key) {
 			out = append(out, a)
 		}
 	}

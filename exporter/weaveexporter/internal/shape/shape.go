@@ -18,6 +18,8 @@ type Result struct {
 	Unroutable []string
 	// ForeignRuns are run ids that cannot be linked, of another project or no ids, a few of them.
 	ForeignRuns []string
+
+	memory *memory // of the requests
 }
 
 // Shaper shapes batches. It may be used by many goroutines at once.
@@ -33,6 +35,7 @@ type Shaper struct {
 	runMask   mask
 	ids       *ids // nil: ids are not looked at
 	workers   sync.Pool
+	memory    memory
 }
 
 // New returns a shaper. Its error is that of [Options.Validate].
@@ -60,7 +63,7 @@ func (s *Shaper) Shape(td ptrace.Traces) Result {
 	defer w.release()
 	w.survey(td)
 	w.write(td)
-	w.result.Requests = w.fill.finish()
+	w.result.Requests, w.result.memory = w.fill.finish(), &s.memory
 	return w.result
 }
 
@@ -73,20 +76,22 @@ type worker struct {
 	resources []*resource
 	span      span
 	encoded   []byte
-	added     []extra
+	own       []attr  // of the span, without what it gets
+	added     []extra // that the span gets by itself
 }
 
 func newWorker(s *Shaper) *worker {
-	return &worker{Shaper: s, fill: filler{limit: s.opts.RequestBytes}, batch: batch{byID: map[spanID]int32{}, said: map[said]bool{}}}
+	return &worker{Shaper: s, fill: filler{limit: s.opts.RequestBytes, memory: &s.memory}, batch: batch{byID: map[spanID]int32{}, said: map[said]bool{}}}
 }
 
 // release lets go of everything of the batch but memory of the worker's own.
 func (w *worker) release() {
-	w.result, w.fill = Result{}, filler{limit: w.opts.RequestBytes}
+	w.result, w.fill = Result{}, filler{limit: w.opts.RequestBytes, memory: &w.memory}
 	w.batch.reset()
 	clear(w.resources)
 	w.resources = w.resources[:0]
 	w.span.forget()
+	w.own = nil
 	w.workers.Put(w)
 }
 

@@ -82,9 +82,11 @@ func BenchmarkShape(b *testing.B) {
 	b.ReportAllocs()
 	start := processorTime()
 	for b.Loop() {
-		if got := s.Shape(td); got.Dropped.Sum() > 0 || got.Rewritten.Sum() > 0 {
+		got := s.Shape(td)
+		if got.Dropped.Sum() > 0 || got.Rewritten.Sum() > 0 {
 			b.Fatal(got.Dropped, got.Rewritten)
 		}
+		got.Release()
 	}
 	spanCost(b, td, start)
 }
@@ -100,7 +102,8 @@ func BenchmarkRepair(b *testing.B) {
 	b.ReportAllocs()
 	start := processorTime()
 	for b.Loop() {
-		s.Shape(td)
+		got := s.Shape(td)
+		got.Release()
 	}
 	spanCost(b, td, start)
 }

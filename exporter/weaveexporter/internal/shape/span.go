@@ -4,6 +4,7 @@
 package shape
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"slices"
 	"strconv"
@@ -45,10 +46,10 @@ func (s *span) cleanTexts(n *Counts) {
 
 // cleanList repairs attributes that Weave only stores.
 func cleanList(list []attr, n *Counts) []attr {
-	if allSound(list) && !clashes(list) {
-		return list
+	if !allSound(list) {
+		list = cleaned(list, n)
 	}
-	return resolved(repeated(cleaned(list, n), n), n)
+	return settled(list, n)
 }
 
 func allSound(list []attr) bool {
@@ -79,6 +80,7 @@ func (w *worker) ready(list []attr, t *tail) bool {
 // encodeReady encodes a span whose attributes are ready.
 func (w *worker) encodeReady(s *span, sc *scope, e *entry) {
 	t, name := w.tail(sc, false), s.name
+	w.own = s.attrs
 	w.extras(s, sc, e, w.endpoint, nil, t.turns)
 	b := s.appendHead(w.encoded[:0])
 	b = appendAttrs(b, tagSpanAttr, s.attrs)
@@ -95,7 +97,8 @@ func (w *worker) repair(s *span, sc *scope, e *entry) (endpoint Endpoint, run st
 	n := &w.result.Rewritten
 	list := typed(expanded(cleaned(s.attrs, n), n), n)
 	own, named := w.ownRun(list, sc, &w.result)
-	list = resolved(repeated(list, n), n)
+	list = settled(list, n)
+	w.own = list
 
 	if endpoint = w.endpoint; w.opts.Mode == ModeAuto && isAgent(list) {
 		endpoint = Agents
@@ -117,13 +120,18 @@ func (w *worker) repair(s *span, sc *scope, e *entry) (endpoint Endpoint, run st
 	for _, x := range w.added {
 		s.attrs = append(s.attrs, x.attr())
 	}
-	s.attrs = resolved(s.attrs, n)
-	if !w.fit(s, sc.cost, n) {
-		return endpoint, run, false
+	s.attrs = settled(s.attrs, n)
+	if w.encode(s); len(w.encoded)*worstCost > w.spanBytes-sc.cost {
+		if !w.fit(s, sc.cost, n) {
+			return endpoint, run, false
+		}
+		w.encode(s)
 	}
-	b := appendAttrs(s.appendHead(w.encoded[:0]), tagSpanAttr, s.attrs)
-	w.encoded = s.appendTail(b)
 	return endpoint, run, len(w.encoded) <= w.spanBytes
+}
+
+func (w *worker) encode(s *span) {
+	w.encoded = s.appendTail(appendAttrs(s.appendHead(w.encoded[:0]), tagSpanAttr, s.attrs))
 }
 
 // withRun adds the run that a span names itself.
@@ -233,7 +241,7 @@ func (w *worker) displayName(s *span, sc *scope, e *entry, had []attr, original 
 	if i := find(had, displayNameKey); i >= 0 {
 		return asText(had[i].val)
 	}
-	shown = w.display.render(func(p templatePart) (string, bool) { return placeholderText(p, s, sc, e, original) })
+	shown = w.display.render(func(p templatePart) (string, bool) { return placeholderText(p, w.own, sc, e, original) })
 	if shown == "" && s.name != original {
 		shown = original
 	}
@@ -244,19 +252,17 @@ func (w *worker) displayName(s *span, sc *scope, e *entry, had []attr, original 
 	return shown
 }
 
-func placeholderText(p templatePart, s *span, sc *scope, e *entry, name string) (string, bool) {
+// placeholderText is the text of a placeholder for a span of a scope whose own attributes are list.
+func placeholderText(p templatePart, list []attr, sc *scope, e *entry, name string) (string, bool) {
 	switch p.field {
 	case "name":
 		return name, true
 	case "step":
 		return strconv.FormatInt(e.step, 10), e.state == stepKnown
 	case "rank":
-		if rank := rankText(s.attrs); rank != "" {
-			return rank, true
-		}
-		return sc.rank, true
+		return cmp.Or(rankText(list), sc.rank), true
 	}
-	for _, list := range [][]attr{s.attrs, sc.attrs, sc.resource.attrs} {
+	for _, list := range [][]attr{list, sc.attrs, sc.resource.attrs} {
 		if i := findMoved(list, p.key); i >= 0 {
 			return asText(list[i].val), true
 		}
@@ -267,7 +273,7 @@ func placeholderText(p templatePart, s *span, sc *scope, e *entry, name string) 
 // isRepeated tells whether s, which has the ids of an earlier span of its process in the batch, says the same as that or as another such. If
 // not, Weave would lose one of them: s gets an id of its own, made of what it says.
 func (w *worker) isRepeated(s *span, e *entry, i int32) bool {
-	w.encoded = s.appendTail(appendAttrs(s.appendHead(w.encoded[:0]), tagSpanAttr, s.attrs))
+	w.encode(s)
 	sum := sha256.Sum256(w.encoded)
 	if e.first < 0 {
 		w.batch.said[said{i, sum}] = true
