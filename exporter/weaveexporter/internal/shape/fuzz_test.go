@@ -103,7 +103,11 @@ func checkIDs(t *testing.T, o Options, r Request, ids map[string]bool) {
 	}
 }
 
+// checkIdempotent shapes r again. With two spans of one id, whose child is whose depends on what else is in the batch: ids have to be rewritten.
 func checkIdempotent(t *testing.T, o Options, r Request, body []byte) {
+	if o.DuplicateIDs != DuplicatesRewrite {
+		return
+	}
 	td, err := r.Traces()
 	require.NoError(t, err)
 	again := shaped(t, o, td)

@@ -95,9 +95,9 @@ func (w *worker) encodeReady(s *span, sc *scope, e *entry) {
 // repair is the long way.
 func (w *worker) repair(s *span, sc *scope, e *entry) (endpoint Endpoint, run string, ok bool) {
 	n := &w.result.Rewritten
-	list := typed(expanded(cleaned(s.attrs, n), n), n)
+	list := canonical(s.attrs, n)
 	own, named := w.ownRun(list, sc, &w.result)
-	list = settled(list, n)
+	list = settled(list, n) // a run id may have moved aside
 	w.own = list
 
 	if endpoint = w.endpoint; w.opts.Mode == ModeAuto && isAgent(list) {
@@ -128,6 +128,11 @@ func (w *worker) repair(s *span, sc *scope, e *entry) (endpoint Endpoint, run st
 		w.encode(s)
 	}
 	return endpoint, run, len(w.encoded) <= w.spanBytes
+}
+
+// canonical is list without anything that Weave would refuse.
+func canonical(list []attr, n *Counts) []attr {
+	return settled(typed(expanded(cleaned(list, n), n), n), n)
 }
 
 func (w *worker) encode(s *span) {

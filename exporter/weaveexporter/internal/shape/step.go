@@ -34,15 +34,9 @@ func (w *worker) ownStep(attrs pcommon.Map) (step int64, ok, bad bool) {
 }
 
 func (s *Shaper) stepIn(list []attr) (step int64, ok, bad bool) {
-	if find(list, "wandb") >= 0 {
-		list = expanded(list, new(Counts))
-	}
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].key == stepKey {
-			if whole, ok := convertStep(list[i].val); ok {
-				return whole.Int(), true, false
-			}
-		}
+	list = canonical(list, new(Counts))
+	if i := find(list, stepKey); i >= 0 {
+		return list[i].val.Int(), true, false
 	}
 	for _, key := range s.opts.StepFrom {
 		i := findMoved(list, key)
