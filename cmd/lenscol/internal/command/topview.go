@@ -1,0 +1,122 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command // import "github.com/lenscol/lenscol/cmd/lenscol/internal/command"
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/lenscol/lenscol/extension/lenshealth"
+	"github.com/lenscol/lenscol/internal/runview"
+)
+
+// text is the picture with the run at an index, which is -1 where there is none. What a line begins with tells what it is: a title is in
+// capitals.
+func (p *picture) text(at int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "lenscol %s: %s since %s\n\n", printable(p.Health.Version), printable(string(p.Health.Status)), timeOf(p.Health.Since))
+	if at < 0 {
+		b.WriteString("No run has sent anything yet. Point a job at this collector:\n  export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n\n")
+	} else {
+		p.run(&b, at)
+	}
+	p.exporters(&b)
+	return b.String()
+}
+
+func (p *picture) run(b *strings.Builder, at int) {
+	run, now := &p.Runs.Runs[at], p.Runs.Time
+	fmt.Fprintf(b, "run %s (%d of %d), last seen %s ago\n", printable(run.ID), at+1, len(p.Runs.Runs), since(now, run.LastSeen))
+	ranks := strconv.Itoa(run.Ranks)
+	if run.WorldSize > 0 {
+		ranks += " of " + strconv.Itoa(run.WorldSize)
+	}
+	fmt.Fprintf(b, "front step %s, step time %s, ranks %s, farthest behind %s, silent %d, errors %d\n", known(run.FrontStep), stepTime(run.StepSeconds), ranks,
+		known(run.MaxLag), run.Silent, run.Errors)
+	fmt.Fprintf(b, "spans %d, points %d, records %d; dropped by rank_gate %d", run.Spans, run.Points, run.Records, run.Dropped)
+	for i, by := range run.DroppedBy {
+		fmt.Fprintf(b, "%s%s %d", map[bool]string{true: ": ", false: ", "}[i == 0], printable(by.Strategy), by.Items)
+	}
+	b.WriteString("\n\n")
+	for _, list := range []struct {
+		title string
+		ranks []runview.Rank
+	}{{"SLOWEST", run.Slowest}, {"BEHIND", run.Behind}, {"SILENT", run.SilentRanks}} {
+		rankTable(b, list.title, list.ranks, len(run.Services) > 1, now)
+	}
+}
+
+// rankTable prints nothing where there are no ranks.
+func rankTable(w io.Writer, title string, ranks []runview.Rank, several bool, now time.Time) {
+	if len(ranks) == 0 {
+		return
+	}
+	rows := [][]string{{title, "HOST", "STEP", "BEHIND", "LAST STEP", "MEDIAN STEP", "LAST SEEN"}}
+	for _, rank := range ranks {
+		name := "rank " + strconv.Itoa(rank.Rank)
+		if several {
+			name += " of " + rank.Service
+		}
+		rows = append(rows, []string{name, rank.Host, known(rank.Step), known(rank.Lag), stepTime(rank.StepSeconds), stepTime(rank.StepSecondsMedian), since(now, rank.LastSeen) + " ago"})
+	}
+	printTable(w, rows)
+	fmt.Fprintln(w)
+}
+
+func (p *picture) exporters(w io.Writer) {
+	rows := [][]string{{"EXPORTER", "PIPELINE", "STATUS", "RATE", "SENT", "NOT SENT", "NOT QUEUED", "QUEUE", "WHY"}}
+	for _, pipeline := range p.Pipelines.Pipelines {
+		for _, e := range pipeline.Exporters {
+			queue := "-"
+			if e.Queue != nil {
+				queue = fmt.Sprintf("%d/%d", e.Queue.Size, e.Queue.Capacity)
+			}
+			rows = append(rows, []string{e.ID, pipeline.ID, string(e.Status), fmt.Sprintf("%.1f/s", e.Rate), strconv.FormatInt(e.Sent, 10),
+				strconv.FormatInt(e.Dropped.SendFailed, 10), strconv.FormatInt(e.Dropped.QueueFull, 10), queue, reasonTexts(e.Reasons)})
+		}
+	}
+	printTable(w, rows)
+}
+
+func reasonTexts(reasons []lenshealth.Reason) string {
+	texts := make([]string, len(reasons))
+	for i, reason := range reasons {
+		texts[i] = reason.Text
+	}
+	return strings.Join(texts, "; ")
+}
+
+// printTable aligns the cells. What clients have named cannot move the cursor.
+func printTable(w io.Writer, rows [][]string) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i := range row {
+			row[i] = printable(row[i])
+		}
+		fmt.Fprintln(table, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+	}
+	_ = table.Flush() // The writers here do not fail.
+}
+
+// known is a step or a lag; -1 is none.
+func known(n int64) string {
+	if n < 0 {
+		return "-"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// stepTime is seconds to three digits; 0 is none.
+func stepTime(seconds float32) string {
+	if seconds <= 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(seconds), 'g', 3, 32) + "s"
+}
+
+func since(now, at time.Time) string { return max(0, now.Sub(at)).Round(time.Second).String() }
