@@ -28,6 +28,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/metadata"
+	"github.com/lenscol/lenscol/internal/testbed"
 )
 
 // testConfig writes below folder, to as little free space as there is.
@@ -317,7 +318,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func testFullDisk(t *testing.T, c Compression) {
-	folder := mountTmpfs(t, "16m")
+	folder := testbed.Tmpfs(t, "16m")
 	cfg := testConfig(folder)
 	cfg.Compression = c
 	cfg.FlushInterval = new(time.Duration)
@@ -374,7 +375,7 @@ func testFullDisk(t *testing.T, c Compression) {
 
 // TestRetryGoesOnWhenSpaceComesBack leaves retrying to the exporter, as the default config does.
 func TestRetryGoesOnWhenSpaceComesBack(t *testing.T) {
-	folder := mountTmpfs(t, "16m")
+	folder := testbed.Tmpfs(t, "16m")
 	ballast := filepath.Join(folder, "ballast")
 	cfg := testConfig(folder)
 	cfg.MinFreeBytes = 8 << 20
@@ -391,7 +392,7 @@ func TestRetryGoesOnWhenSpaceComesBack(t *testing.T) {
 }
 
 func TestErrorIsRetryable(t *testing.T) {
-	folder := mountTmpfs(t, "1m")
+	folder := testbed.Tmpfs(t, "1m")
 	cfg := testConfig(folder)
 	cfg.MinFreeBytes = 1 << 30
 	cfg.RetryConfig.Enabled = false

@@ -31,6 +31,7 @@ import (
 
 	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/metadata"
 	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/metadatatest"
+	"github.com/lenscol/lenscol/internal/testbed"
 	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
@@ -382,7 +383,7 @@ func TestMetrics(t *testing.T) {
 
 // TestFailingFiles is the gauge of a full disk.
 func TestFailingFiles(t *testing.T) {
-	folder := mountTmpfs(t, "1m")
+	folder := testbed.Tmpfs(t, "1m")
 	tel := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
 	set := exportertest.NewNopSettings(metadata.Type)

@@ -27,6 +27,7 @@ import (
 
 	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/metadata"
 	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/metadatatest"
+	"github.com/lenscol/lenscol/internal/testbed"
 )
 
 // testWriter starts a writer of folder/traces.jsonl.
@@ -433,7 +434,7 @@ func TestTornTail(t *testing.T) {
 
 // TestFailedWriteIsCutBack makes a write fail half way by the limit on the size of files.
 func TestFailedWriteIsCutBack(t *testing.T) {
-	folder := mountTmpfs(t, "64k")
+	folder := testbed.Tmpfs(t, "64k")
 	var failing []error
 	w := testWriter(t, folder, func(s *writerSettings) { s.status = func(err error) { failing = append(failing, err) } })
 	sent := 0

@@ -236,7 +236,6 @@ func TestComponentStatusEvents(t *testing.T) {
 			"traces/b": map[string]any{"receivers": []any{"forward"}, "exporters": []any{"jsonl/b"}},
 		}},
 	}), nil)))
-	h.looker.inside = nil
 	report := func(event *componentstatus.Event, id string, kind component.Kind, pipelines ...pipeline.ID) Report {
 		h.ComponentStatusChanged(componentstatus.NewInstanceID(component.MustNewIDWithName(strings.Split(id, "/")[0], strings.TrimPrefix(strings.TrimPrefix(id, "jsonl"), "/")), kind, pipelines...), event)
 		h.mu.Lock()
