@@ -86,6 +86,16 @@ test-weave: build ## test the Weave exporter against Weave's own ingest (needs p
 	*) exit $$status;; \
 	esac
 
+# Exit code 3 says that this machine cannot have a browser or axe-core, and stderr why.
+.PHONY: test-browser
+test-browser: build ## test the page in Chromium (needs chromium and npm, or root on Debian)
+	@status=0; env=$$(test/browser/browser.sh) || status=$$?; \
+	case $$status in \
+	0) env $$env go test -tags slow -count=1 -timeout 30m -v ./test/browser;; \
+	3) echo "test-browser: SKIPPED, the reason stands above";; \
+	*) exit $$status;; \
+	esac
+
 # ocb runs `go mod download` before it compiles, which asks for modules that only Windows needs. Where
 # one of them cannot be had, what it wrote compiles all the same.
 .PHONY: ocb

@@ -47,7 +47,7 @@ when there is no such run, with 2 when the collector cannot be asked.`,
 				return usage(fmt.Errorf("top: %w", err))
 			}
 			if !once && !asJSON {
-				if !term.IsTerminal(int(os.Stdout.Fd())) || !term.IsTerminal(int(os.Stdin.Fd())) {
+				if out, ok := cmd.OutOrStdout().(*os.File); !ok || !term.IsTerminal(int(out.Fd())) {
 					return usage(errors.New("top: it needs a terminal: with --once it prints a text, with --json what programs read"))
 				}
 				return watchTop(cmd.Context(), client, run, interval)

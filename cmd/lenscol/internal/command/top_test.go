@@ -73,6 +73,14 @@ func TestTopOnce(t *testing.T) {
 	}
 }
 
+func TestTopIsAsTheDocsShow(t *testing.T) {
+	docs, err := os.ReadFile("../../../../docs/cli.md")
+	require.NoError(t, err)
+	out, err := top(t, "--once", "--endpoint", topServer(t, true))
+	require.NoError(t, err)
+	require.Contains(t, string(docs), "$ lenscol top --once\n"+out)
+}
+
 func TestTopWithoutRuns(t *testing.T) {
 	out, err := top(t, "--once", "--endpoint", topServer(t, false))
 	require.NoError(t, err)

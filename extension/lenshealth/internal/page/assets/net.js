@@ -93,7 +93,7 @@ const refresh = {
   },
 
   async run() {
-    const began = Date.now();
+    const began = performance.now();
     this.again = false;
     try {
       const [runs, pipelines, health] = await Promise.all([feed.take("runs", "api/runs"), feed.take("pipelines", "api/pipelines"), feed.take("health", "health")]);
@@ -104,7 +104,8 @@ const refresh = {
       if (error instanceof NotAllowed) askForToken();
       else disconnected(error);
     }
-    const took = Date.now() - began;
+    performance.clearMeasures("drawn");
+    const took = performance.measure("drawn", { start: began }).duration;  // for the browser's profiler, and for the benchmark
     this.due = Date.now() + Math.max(900 - took, 2 * took);
     this.running = false;
     if (this.again) this.soon();
