@@ -44,7 +44,13 @@ type entry struct {
 	state     stepState
 }
 
+func newBatch() batch { return batch{byID: map[spanID]int32{}, said: map[said]bool{}} }
+
 func (b *batch) reset() {
+	if len(b.entries) > maxKeptSpans {
+		*b = newBatch()
+		return
+	}
 	clear(b.entries)
 	b.entries = b.entries[:0]
 	clear(b.byID)

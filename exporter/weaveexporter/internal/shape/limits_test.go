@@ -154,7 +154,7 @@ func manyKeys(n int, key func(int) string) pcommon.Map {
 
 // Hostile attributes take time in proportion to their number: none of these would end otherwise.
 func TestManyAttributes(t *testing.T) {
-	const n = 100_000
+	const n = 50_000
 	for name, key := range map[string]func(int) string{
 		"one key":          func(int) string { return "same" },
 		"paths":            func(i int) string { return strings.Repeat("a.", i%20) + strconv.Itoa(i/20) },

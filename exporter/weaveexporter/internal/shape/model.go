@@ -71,6 +71,10 @@ func (s *span) load(in ptrace.Span) {
 
 // forget lets go of what s shares with a batch.
 func (s *span) forget() {
+	if cap(s.attrs)+cap(s.events)+cap(s.links) > maxKeptSpans {
+		*s = span{}
+		return
+	}
 	clear(s.attrs[:cap(s.attrs)])
 	clear(s.events[:cap(s.events)])
 	clear(s.links[:cap(s.links)])

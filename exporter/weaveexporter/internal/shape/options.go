@@ -126,7 +126,7 @@ func (o *Options) Validate() error {
 }
 
 func (o *Options) validateRun() error {
-	if strings.ContainsAny(o.RunID, "/:") {
+	if o.RunID != "" && !isRunID(o.RunID) {
 		return fmt.Errorf("run::id is %q: give the bare id of the run, what follows the last slash of its address", o.RunID)
 	}
 	if o.StepOffset < 0 {

@@ -81,11 +81,20 @@ type worker struct {
 }
 
 func newWorker(s *Shaper) *worker {
-	return &worker{Shaper: s, fill: filler{limit: s.opts.RequestBytes, memory: &s.memory}, batch: batch{byID: map[spanID]int32{}, said: map[said]bool{}}}
+	return &worker{Shaper: s, fill: filler{limit: s.opts.RequestBytes, memory: &s.memory}, batch: newBatch()}
 }
+
+// maxKept bounds the memory that a worker keeps for its next batch, in bytes or in spans.
+const (
+	maxKeptBytes = 1 << 20
+	maxKeptSpans = 1 << 14
+)
 
 // release lets go of everything of the batch but memory of the worker's own.
 func (w *worker) release() {
+	if cap(w.encoded) > maxKeptBytes {
+		w.encoded = nil
+	}
 	w.result, w.fill = Result{}, filler{limit: w.opts.RequestBytes, memory: &w.memory}
 	w.batch.reset()
 	clear(w.resources)
@@ -172,7 +181,7 @@ func (w *worker) writeSpan(in ptrace.Span, sc *scope, i int32) {
 	s := &w.span
 	s.load(in)
 	if w.ids != nil {
-		if (e.repeated || e.first >= 0) && w.isRepeated(s, e, i) {
+		if (e.repeated || e.first >= 0) && w.isRepeated(s, sc, e, i) {
 			w.result.Dropped[RepeatedSpan]++
 			return
 		}

@@ -277,9 +277,9 @@ func placeholderText(p templatePart, list []attr, sc *scope, e *entry, name stri
 
 // isRepeated tells whether s, which has the ids of an earlier span of its process in the batch, says the same as that or as another such. If
 // not, Weave would lose one of them: s gets an id of its own, made of what it says.
-func (w *worker) isRepeated(s *span, e *entry, i int32) bool {
+func (w *worker) isRepeated(s *span, sc *scope, e *entry, i int32) bool {
 	w.encode(s)
-	sum := sha256.Sum256(w.encoded)
+	sum := sha256.Sum256(append(w.encoded, sc.resource.bytes...))
 	if e.first < 0 {
 		w.batch.said[said{i, sum}] = true
 		return false
