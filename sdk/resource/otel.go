@@ -39,7 +39,7 @@ func decodeSegment(segment string) (key, value string, err error) {
 	}
 	key, value, ok := strings.Cut(segment, "=")
 	key = strings.TrimSpace(key)
-	if !ok || key == "" {
+	if !ok || key == "" || !utf8.ValidString(key) {
 		return "", "", fmt.Errorf("read resource attribute %q: must be key=value", key)
 	}
 	value, err = url.PathUnescape(strings.TrimSpace(value))

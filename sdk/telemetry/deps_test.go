@@ -51,6 +51,12 @@ func dependencies(t *testing.T) string {
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(goTool(t, "mod", "edit", "-json", "../go.mod")), &mod))
+	shipped := map[string]bool{} // packages that are not for tests alone: those that others can import, and what these import
+	exported := strings.Fields(goTool(t, "list", modulePath+"/..."))
+	exported = slices.DeleteFunc(exported, func(pkg string) bool { return strings.Contains(pkg, "/internal") })
+	for _, pkg := range strings.Fields(goTool(t, append([]string{"list", "-deps"}, exported...)...)) {
+		shipped[pkg] = true
+	}
 	users := map[string]map[string]bool{} // packages by module
 	for _, r := range mod.Require {
 		if !r.Indirect {
@@ -61,6 +67,9 @@ func dependencies(t *testing.T) string {
 	for line := range strings.Lines(goTool(t, "list", "-f", format, modulePath+"/...")) {
 		pkg, imports, _ := strings.Cut(strings.TrimSpace(line), " ")
 		code, tests, _ := strings.Cut(imports, " ")
+		if !shipped[pkg] {
+			code, tests = "", imports
+		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(pkg, modulePath), "/"), "/internal")
 		switch {
 		case strings.HasPrefix(name, "examples/"):
@@ -90,7 +99,7 @@ func dependencies(t *testing.T) string {
 // modulesOf are the modules, of those that users knows, that a list of imports is from.
 func modulesOf(imports string, users map[string]map[string]bool) map[string]bool {
 	modules := map[string]bool{}
-	for path := range strings.SplitSeq(imports, ",") {
+	for path := range strings.FieldsFuncSeq(imports, func(r rune) bool { return r == ',' || r == ' ' }) {
 		longest := ""
 		for module := range users {
 			if (path == module || strings.HasPrefix(path, module+"/")) && len(module) > len(longest) {

@@ -5,7 +5,7 @@ package telemetry // import "github.com/lenscol/lenscol/sdk/telemetry"
 
 import (
 	"context"
-	"strings"
+	"net/http"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
@@ -18,76 +18,100 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/lenscol/lenscol/sdk/telemetry/internal/console"
-	"github.com/lenscol/lenscol/sdk/telemetry/internal/otlpjson"
+	"github.com/lenscol/lenscol/sdk/telemetry/internal/otlphttp"
 )
 
-// The exporters read what a Target does not have from the environment themselves: OTEL_EXPORTER_OTLP_COMPRESSION,
-// _CERTIFICATE, _CLIENT_CERTIFICATE, _CLIENT_KEY, _INSECURE. None connects before there is something to send. They are nil where
-// the protocol is none.
+// The exporters read OTEL_EXPORTER_OTLP_COMPRESSION from the environment themselves. None connects before there is something to
+// send. They are nil where the protocol is none.
 
-func newSpanExporter(ctx context.Context, t Target, lines *console.Console) (sdktrace.SpanExporter, error) {
+func (h *Handle) newSpanExporter(ctx context.Context, t Target, lines *console.Console) (sdktrace.SpanExporter, error) {
 	switch t.Protocol {
 	case ProtocolGRPC:
+		creds, err := t.credentials("TRACES")
+		if err != nil {
+			return nil, err
+		}
 		endpoint := otlptracegrpc.WithEndpointURL
 		if t.isHostPort() {
 			endpoint = otlptracegrpc.WithEndpoint
 		}
-		return otlptracegrpc.New(ctx, endpoint(t.Endpoint), otlptracegrpc.WithHeaders(t.headers()),
-			otlptracegrpc.WithTimeout(t.timeout()))
-	case ProtocolHTTP:
-		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(t.Endpoint), otlptracehttp.WithHeaders(t.headers()),
-			otlptracehttp.WithTimeout(t.timeout()))
-	case ProtocolJSON:
-		return otlpjson.NewSpans(ctx, t.json())
+		return otlptracegrpc.New(ctx, endpoint(t.Endpoint), otlptracegrpc.WithTLSCredentials(creds),
+			otlptracegrpc.WithHeaders(t.headers()), otlptracegrpc.WithTimeout(t.timeout()))
+	case ProtocolHTTP, ProtocolJSON:
+		client, err := h.client(t, "TRACES", otlphttp.Traces)
+		if err != nil {
+			return nil, err
+		}
+		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(t.Endpoint), otlptracehttp.WithHTTPClient(client),
+			otlptracehttp.WithHeaders(t.headers()), otlptracehttp.WithTLSClientConfig(nil))
 	case ProtocolConsole:
 		return lines.Spans(), nil
 	}
 	return nil, nil
 }
 
-func newMetricExporter(ctx context.Context, t Target, lines *console.Console) (sdkmetric.Exporter, error) {
+func (h *Handle) newMetricExporter(ctx context.Context, t Target, lines *console.Console) (sdkmetric.Exporter, error) {
 	switch t.Protocol {
 	case ProtocolGRPC:
+		creds, err := t.credentials("METRICS")
+		if err != nil {
+			return nil, err
+		}
 		endpoint := otlpmetricgrpc.WithEndpointURL
 		if t.isHostPort() {
 			endpoint = otlpmetricgrpc.WithEndpoint
 		}
-		return otlpmetricgrpc.New(ctx, endpoint(t.Endpoint), otlpmetricgrpc.WithHeaders(t.headers()),
-			otlpmetricgrpc.WithTimeout(t.timeout()))
-	case ProtocolHTTP:
-		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(t.Endpoint), otlpmetrichttp.WithHeaders(t.headers()),
-			otlpmetrichttp.WithTimeout(t.timeout()))
-	case ProtocolJSON:
-		return otlpjson.NewMetrics(ctx, t.json())
+		return otlpmetricgrpc.New(ctx, endpoint(t.Endpoint), otlpmetricgrpc.WithTLSCredentials(creds),
+			otlpmetricgrpc.WithHeaders(t.headers()), otlpmetricgrpc.WithTimeout(t.timeout()))
+	case ProtocolHTTP, ProtocolJSON:
+		client, err := h.client(t, "METRICS", otlphttp.Metrics)
+		if err != nil {
+			return nil, err
+		}
+		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(t.Endpoint), otlpmetrichttp.WithHTTPClient(client),
+			otlpmetrichttp.WithHeaders(t.headers()), otlpmetrichttp.WithTLSClientConfig(nil))
 	case ProtocolConsole:
 		return lines.Metrics(), nil
 	}
 	return nil, nil
 }
 
-func newLogExporter(ctx context.Context, t Target, lines *console.Console) (sdklog.Exporter, error) {
+func (h *Handle) newLogExporter(ctx context.Context, t Target, lines *console.Console) (sdklog.Exporter, error) {
 	switch t.Protocol {
 	case ProtocolGRPC:
+		creds, err := t.credentials("LOGS")
+		if err != nil {
+			return nil, err
+		}
 		endpoint := otlploggrpc.WithEndpointURL
 		if t.isHostPort() {
 			endpoint = otlploggrpc.WithEndpoint
 		}
-		return otlploggrpc.New(ctx, endpoint(t.Endpoint), otlploggrpc.WithHeaders(t.headers()),
-			otlploggrpc.WithTimeout(t.timeout()))
-	case ProtocolHTTP:
-		return otlploghttp.New(ctx, otlploghttp.WithEndpointURL(t.Endpoint), otlploghttp.WithHeaders(t.headers()),
-			otlploghttp.WithTimeout(t.timeout()))
-	case ProtocolJSON:
-		return otlpjson.NewLogs(ctx, t.json())
+		return otlploggrpc.New(ctx, endpoint(t.Endpoint), otlploggrpc.WithTLSCredentials(creds),
+			otlploggrpc.WithHeaders(t.headers()), otlploggrpc.WithTimeout(t.timeout()))
+	case ProtocolHTTP, ProtocolJSON:
+		client, err := h.client(t, "LOGS", otlphttp.Logs)
+		if err != nil {
+			return nil, err
+		}
+		return otlploghttp.New(ctx, otlploghttp.WithEndpointURL(t.Endpoint), otlploghttp.WithHTTPClient(client),
+			otlploghttp.WithHeaders(t.headers()), otlploghttp.WithTLSClientConfig(nil))
 	case ProtocolConsole:
 		return lines.Logs(), nil
 	}
 	return nil, nil
 }
 
-// isHostPort reports whether the endpoint is host:port, for which OTEL_EXPORTER_OTLP_INSECURE says whether TLS is used.
-func (t Target) isHostPort() bool { return !strings.Contains(t.Endpoint, "://") }
-
-func (t Target) json() otlpjson.Target {
-	return otlpjson.Target{Endpoint: t.Endpoint, Headers: t.headers()}
+// client sends a signal over HTTP. Its connections are closed with the Handle.
+func (h *Handle) client(t Target, signal string, s otlphttp.Signal) (*http.Client, error) {
+	config, err := t.tlsConfig(signal)
+	if err != nil {
+		return nil, err
+	}
+	client := otlphttp.Protobuf(config)
+	if t.Protocol == ProtocolJSON {
+		client = otlphttp.JSON(s, config)
+	}
+	h.undo = append(h.undo, client.CloseIdleConnections)
+	return client, nil
 }

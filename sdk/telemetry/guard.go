@@ -17,11 +17,13 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/lenscol/lenscol/sdk/telemetry/internal/repair"
 )
 
 // guard stands around each call of an exporter: the call ends with the Target's timeout, retries included, and when the telemetry
-// is over, whatever context the SDK gave it; a panic becomes an error; and an error holds no secret, which a server may
-// have echoed.
+// is over, whatever context the SDK gave it; a panic becomes an error; and an error is short and holds no secret, which a
+// server may have echoed. All texts that are exported are UTF-8: for one that is not, the exporters refuse the batch.
 type guard struct {
 	life    context.Context // is done when nothing shall be exported any more
 	timeout time.Duration   // 0: that of the processor alone
@@ -67,16 +69,24 @@ func (g guard) call(ctx context.Context, export func(context.Context) error) (er
 	return export(ctx)
 }
 
-// clean is err without secrets; what stands behind an error that has some cannot be asked for any more.
+// maxError is how many bytes of an error are kept: exporters quote what the server answers, up to 4 MiB.
+const maxError = 1 << 10
+
+// clean is err without secrets, and at most maxError long; what stands behind an error that is changed cannot be asked for any
+// more.
 func (g guard) clean(err error) error {
 	if err == nil {
 		return nil
 	}
 	text := err.Error()
-	if clean := g.secrets.Replace(text); clean != text {
-		return errors.New(clean)
+	clean := g.secrets.Replace(text)
+	if len(clean) > maxError {
+		clean = strings.ToValidUTF8(clean[:maxError], "") + "…"
 	}
-	return err
+	if clean == text {
+		return err
+	}
+	return errors.New(clean)
 }
 
 // guardedSpans keeps the last error of the exports of a shutdown, which the SDK reports to its error handler alone.
@@ -88,7 +98,7 @@ type guardedSpans struct {
 }
 
 func (e *guardedSpans) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	err := e.guard.call(ctx, func(ctx context.Context) error { return e.SpanExporter.ExportSpans(ctx, spans) })
+	err := e.guard.call(ctx, func(ctx context.Context) error { return e.SpanExporter.ExportSpans(ctx, repair.Spans(spans)) })
 	if err != nil && e.stopping.Load() {
 		e.failure.Store(&err)
 	}
@@ -108,6 +118,7 @@ type guardedMetrics struct {
 }
 
 func (e guardedMetrics) Export(ctx context.Context, metrics *metricdata.ResourceMetrics) error {
+	repair.Metrics(metrics)
 	return e.guard.call(ctx, func(ctx context.Context) error { return e.Exporter.Export(ctx, metrics) })
 }
 
@@ -117,5 +128,5 @@ type guardedLogs struct {
 }
 
 func (e guardedLogs) Export(ctx context.Context, records []sdklog.Record) error {
-	return e.guard.call(ctx, func(ctx context.Context) error { return e.Exporter.Export(ctx, records) })
+	return e.guard.call(ctx, func(ctx context.Context) error { return e.Exporter.Export(ctx, repair.Records(records)) })
 }

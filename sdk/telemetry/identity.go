@@ -18,6 +18,7 @@ import (
 	"github.com/lenscol/lenscol/sdk/rank"
 	"github.com/lenscol/lenscol/sdk/resource"
 	"github.com/lenscol/lenscol/sdk/semconv"
+	"github.com/lenscol/lenscol/sdk/telemetry/internal/repair"
 )
 
 // identity is whose telemetry this process's is.
@@ -49,14 +50,15 @@ func identify(ctx context.Context, cfg Config, o *options) (identity, error) {
 	if id.rank, id.isRank, err = findRank(given, o.localRank); err != nil {
 		return identity{}, err
 	}
-	id.resource = sdkresource.NewSchemaless(slices.Concat(
+	attrs, _ := repair.Attributes(slices.Concat(
 		o.resourceDefaults,
 		sdkAttributes(ctx),
 		[]attribute.KeyValue{attribute.String(semconv.ServiceName, cfg.ServiceName)},
 		detect(detector, runID),
 		given.ToSlice(),
 		id.derived(given, own.HasValue(semconv.DLRank) || own.HasValue(semconv.DLRankOld)),
-	)...)
+	))
+	id.resource = sdkresource.NewSchemaless(attrs...)
 
 	if refused := detector.Refused(); len(refused) > 0 {
 		slog.WarnContext(ctx, "what the environment says of the resource is left out in part", "refused", refused)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lenscol/lenscol/sdk/telemetry/internal/closer"
 	"github.com/lenscol/lenscol/sdk/telemetry/internal/ids"
+	"github.com/lenscol/lenscol/sdk/telemetry/internal/repair"
 	"github.com/lenscol/lenscol/sdk/telemetry/internal/sampler"
 )
 
@@ -24,7 +25,7 @@ func (h *Handle) startTraces(ctx context.Context, cfg Config, o *options) error 
 	if exporter == nil {
 		target = cfg.Traces
 		var err error
-		if exporter, err = newSpanExporter(ctx, target, o.lines); err != nil {
+		if exporter, err = h.newSpanExporter(ctx, target, o.lines); err != nil {
 			return newGuard(h.life, target).clean(err)
 		}
 	}
@@ -68,7 +69,7 @@ func (h *Handle) startMetrics(ctx context.Context, cfg Config, o *options) error
 	opts := []sdkmetric.Option{sdkmetric.WithResource(h.resource)}
 	reader := o.metricReader
 	if reader == nil {
-		exporter, err := newMetricExporter(ctx, cfg.Metrics, o.lines)
+		exporter, err := h.newMetricExporter(ctx, cfg.Metrics, o.lines)
 		if err != nil {
 			return newGuard(h.life, cfg.Metrics).clean(err)
 		}
@@ -95,7 +96,7 @@ func (h *Handle) startLogs(ctx context.Context, cfg Config, o *options) error {
 	opts := []sdklog.LoggerProviderOption{sdklog.WithResource(h.resource)}
 	processor := o.logProcessor
 	if processor == nil {
-		exporter, err := newLogExporter(ctx, cfg.Logs, o.lines)
+		exporter, err := h.newLogExporter(ctx, cfg.Logs, o.lines)
 		if err != nil {
 			return newGuard(h.life, cfg.Logs).clean(err)
 		}
@@ -107,7 +108,7 @@ func (h *Handle) startLogs(ctx context.Context, cfg Config, o *options) error {
 		opts = append(opts, sdklog.WithProcessor(processor))
 	}
 	provider := sdklog.NewLoggerProvider(opts...)
-	h.loggers = provider
+	h.loggers = repair.Loggers(provider)
 	h.signals = append(h.signals, signalProvider{
 		name:     "logs",
 		flush:    provider.ForceFlush,

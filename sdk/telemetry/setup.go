@@ -29,6 +29,9 @@ var isSetUp atomic.Bool
 // Where the Config is disabled, or the strategy picks other ranks, nothing is started, no goroutine and no connection: the
 // Handle's providers do nothing, and the global ones and the groups stay as they are, off unless the program switched any on.
 //
+// Of the environment, blank variables OTEL_* are taken out, and members that cannot be read of OTEL_RESOURCE_ATTRIBUTES:
+// OpenTelemetry's SDK, which reads them too, does not know that they say nothing.
+//
 // The error is of the Config, of an option, or [ErrAlreadySetUp]; an endpoint that cannot be reached is none. The Handle
 // is never nil: beside an error it is one that does nothing. ctx bounds Setup alone.
 func Setup(ctx context.Context, cfg Config, opts ...Option) (*Handle, error) {
@@ -105,6 +108,9 @@ func (id identity) exports(ctx context.Context, cfg Config, o *options) (bool, e
 // start makes the providers, and then all else that runs while the process exports.
 func (h *Handle) start(ctx context.Context, cfg Config, o *options) error {
 	h.exporting = true
+	if err := mendEnvironment(); err != nil {
+		return err
+	}
 	if cfg.Exporter == ExporterConsole {
 		for _, signal := range signals {
 			signal.of(&cfg).toConsole()

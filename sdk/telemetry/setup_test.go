@@ -370,11 +370,11 @@ func TestSetupStopsWhatItStarted(t *testing.T) {
 	cleanEnv(t)
 	s := newSink(t)
 	running := goleak.IgnoreCurrent()
-	t.Setenv("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "soon")
-	cfg := to(s, ProtocolGRPC)
-	cfg.Logs = Target{Protocol: ProtocolJSON, Endpoint: "http://" + s.http}
+	t.Setenv("OTEL_EXPORTER_OTLP_LOGS_CERTIFICATE", "/none")
+	cfg := to(s, ProtocolHTTP)
+	cfg.Logs = Target{Protocol: ProtocolJSON, Endpoint: "https://" + s.http}
 	_, err := Setup(t.Context(), cfg, WithReinit(), WithPublishedResource())
-	require.ErrorContains(t, err, "set up telemetry: logs: OTEL_EXPORTER_OTLP_LOGS_TIMEOUT: ")
+	require.ErrorContains(t, err, "set up telemetry: logs: OTEL_EXPORTER_OTLP_LOGS_CERTIFICATE: open /none: ")
 	require.NoError(t, goleak.Find(running))
 	require.Empty(t, os.Getenv("OTEL_RESOURCE_ATTRIBUTES"))
 	require.Empty(t, lens.EnabledGroups())

@@ -26,7 +26,9 @@ import (
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -42,7 +44,7 @@ type sink struct {
 	metrics []*metricspb.ResourceMetrics
 	logs    []*logspb.ResourceLogs
 
-	answer func(w http.ResponseWriter, r *http.Request) // in place of taking what comes by HTTP
+	refusal func(headers http.Header) string // in place of taking what comes
 }
 
 func newSink(t *testing.T) *sink {
@@ -76,10 +78,9 @@ func (s *sink) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.paths = append(s.paths, r.URL.Path)
 	s.headers = r.Header.Clone()
-	answer := s.answer
 	s.mu.Unlock()
-	if answer != nil {
-		answer(w, r)
+	if s.refusal != nil {
+		http.Error(w, s.refusal(r.Header), http.StatusUnauthorized)
 		return
 	}
 	body := io.Reader(r.Body)
@@ -145,7 +146,8 @@ func (s *sink) addLogs(list []*logspb.ResourceLogs) {
 	s.logs = append(s.logs, list...)
 }
 
-func (s *sink) metadata(ctx context.Context) {
+// metadata keeps the headers of a call, and is the error of one that is refused.
+func (s *sink) metadata(ctx context.Context) error {
 	md, _ := metadata.FromIncomingContext(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,6 +157,10 @@ func (s *sink) metadata(ctx context.Context) {
 			s.headers.Add(key, value)
 		}
 	}
+	if s.refusal != nil {
+		return status.Error(codes.Unauthenticated, s.refusal(s.headers))
+	}
+	return nil
 }
 
 type traceService struct {
@@ -163,7 +169,9 @@ type traceService struct {
 }
 
 func (t traceService) Export(ctx context.Context, r *coltrace.ExportTraceServiceRequest) (*coltrace.ExportTraceServiceResponse, error) {
-	t.s.metadata(ctx)
+	if err := t.s.metadata(ctx); err != nil {
+		return nil, err
+	}
 	t.s.addSpans(r.ResourceSpans)
 	return &coltrace.ExportTraceServiceResponse{}, nil
 }
@@ -174,7 +182,9 @@ type metricsService struct {
 }
 
 func (m metricsService) Export(ctx context.Context, r *colmetrics.ExportMetricsServiceRequest) (*colmetrics.ExportMetricsServiceResponse, error) {
-	m.s.metadata(ctx)
+	if err := m.s.metadata(ctx); err != nil {
+		return nil, err
+	}
 	m.s.addMetrics(r.ResourceMetrics)
 	return &colmetrics.ExportMetricsServiceResponse{}, nil
 }
@@ -185,7 +195,9 @@ type logsService struct {
 }
 
 func (l logsService) Export(ctx context.Context, r *collogs.ExportLogsServiceRequest) (*collogs.ExportLogsServiceResponse, error) {
-	l.s.metadata(ctx)
+	if err := l.s.metadata(ctx); err != nil {
+		return nil, err
+	}
 	l.s.addLogs(r.ResourceLogs)
 	return &collogs.ExportLogsServiceResponse{}, nil
 }

@@ -1,18 +1,18 @@
 // Copyright The lenscol Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpjson
+package otlphttp
 
 import (
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/hex"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
@@ -79,10 +82,13 @@ func (s *server) last() (*http.Request, []byte, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.bodies)
+	if n == 0 {
+		return nil, nil, 0
+	}
 	return s.requests[n-1], s.bodies[n-1], n
 }
 
-func (s *server) target(path string) Target { return Target{Endpoint: s.URL + path} }
+func (s *server) target() target { return target{url: s.URL, json: true} }
 
 var hexID = regexp.MustCompile(`("(?:traceId|spanId|parentSpanId)": ?")([0-9a-f]*)"`)
 
@@ -186,6 +192,15 @@ func (r *records) Export(_ context.Context, batch []sdklog.Record) error {
 func (*records) Shutdown(context.Context) error   { return nil }
 func (*records) ForceFlush(context.Context) error { return nil }
 
+// target is where exporters send to, and how.
+type target struct {
+	url     string
+	headers map[string]string
+	config  *tls.Config
+	json    bool
+	retry   bool
+}
+
 // exporter is what is left of an exporter when its signal does not count.
 type exporter struct {
 	signal   string
@@ -193,16 +208,27 @@ type exporter struct {
 	shutdown func(context.Context) error
 }
 
-// exporters are ours, without retries, to three paths.
-func exporters(t *testing.T, to Target) []exporter {
-	withPath := func(path string) Target {
-		return Target{Endpoint: strings.TrimSuffix(to.Endpoint, "/") + path, Headers: to.Headers}
+// exporters are OpenTelemetry's with our clients, to three paths.
+func exporters(t *testing.T, to target) []exporter {
+	client := func(s Signal) *http.Client {
+		c := Protobuf(to.config)
+		if to.json {
+			c = JSON(s, to.config)
+		}
+		t.Cleanup(c.CloseIdleConnections)
+		return c
 	}
-	spans, err := newSpans(t.Context(), withPath("/v1/traces"), noRetry.traces())
+	spans, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(to.url+"/v1/traces"), otlptracehttp.WithHeaders(to.headers),
+		otlptracehttp.WithHTTPClient(client(Traces)), otlptracehttp.WithRetry(
+			otlptracehttp.RetryConfig{Enabled: to.retry, InitialInterval: time.Millisecond, MaxInterval: time.Millisecond}))
 	require.NoError(t, err)
-	metrics, err := newMetrics(t.Context(), withPath("/v1/metrics"), noRetry.metrics())
+	metrics, err := otlpmetrichttp.New(t.Context(), otlpmetrichttp.WithEndpointURL(to.url+"/v1/metrics"), otlpmetrichttp.WithHeaders(to.headers),
+		otlpmetrichttp.WithHTTPClient(client(Metrics)), otlpmetrichttp.WithRetry(
+			otlpmetrichttp.RetryConfig{Enabled: to.retry, InitialInterval: time.Millisecond, MaxInterval: time.Millisecond}))
 	require.NoError(t, err)
-	logs, err := newLogs(t.Context(), withPath("/v1/logs"), noRetry.logs())
+	logs, err := otlploghttp.New(t.Context(), otlploghttp.WithEndpointURL(to.url+"/v1/logs"), otlploghttp.WithHeaders(to.headers),
+		otlploghttp.WithHTTPClient(client(Logs)), otlploghttp.WithRetry(
+			otlploghttp.RetryConfig{Enabled: to.retry, InitialInterval: time.Millisecond, MaxInterval: time.Millisecond}))
 	require.NoError(t, err)
 	batch, rm, records := someSpans(), someMetrics(), someLogs(t)
 	all := []exporter{
@@ -214,4 +240,10 @@ func exporters(t *testing.T, to Target) []exporter {
 		t.Cleanup(func() { require.NoError(t, e.shutdown(context.Background())) })
 	}
 	return all
+}
+
+// eachEncoding runs a test for both.
+func eachEncoding(t *testing.T, run func(t *testing.T, json bool)) {
+	t.Run("protobuf", func(t *testing.T) { run(t, false) })
+	t.Run("JSON", func(t *testing.T) { run(t, true) })
 }

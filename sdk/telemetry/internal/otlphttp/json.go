@@ -1,7 +1,7 @@
 // Copyright The lenscol Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpjson // import "github.com/lenscol/lenscol/sdk/telemetry/internal/otlpjson"
+package otlphttp // import "github.com/lenscol/lenscol/sdk/telemetry/internal/otlphttp"
 
 import (
 	"encoding/base64"
@@ -15,24 +15,24 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// signal is what the three differ in.
-type signal struct {
-	variable string                       // as in OTEL_EXPORTER_OTLP_TRACES_TIMEOUT
+// Signal is what an exporter sends.
+type Signal struct {
 	toJSON   func([]byte) ([]byte, error) // a request, from protobuf
 	response func() proto.Message         // an empty one
 }
 
+// The signals.
 var (
-	traces        = signal{"TRACES", tracesJSON, func() proto.Message { return &coltracepb.ExportTraceServiceResponse{} }}
-	metricsSignal = signal{"METRICS", metricsJSON, func() proto.Message { return &colmetricspb.ExportMetricsServiceResponse{} }}
-	logsSignal    = signal{"LOGS", logsJSON, func() proto.Message { return &collogspb.ExportLogsServiceResponse{} }}
+	Traces  = Signal{tracesJSON, func() proto.Message { return &coltracepb.ExportTraceServiceResponse{} }}
+	Metrics = Signal{metricsJSON, func() proto.Message { return &colmetricspb.ExportMetricsServiceResponse{} }}
+	Logs    = Signal{logsJSON, func() proto.Message { return &collogspb.ExportLogsServiceResponse{} }}
 )
 
 // OTLP's JSON is that of protobuf, with enums as integers, and ids in hex where all other bytes are in base64.
 var marshal = protojson.MarshalOptions{UseEnumNumbers: true}.Marshal
 
 // responseJSON reads a response to protobuf.
-func (s signal) responseJSON(text []byte) ([]byte, error) {
+func (s Signal) responseJSON(text []byte) ([]byte, error) {
 	response := s.response()
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, response); err != nil {
 		return nil, err

@@ -1,0 +1,57 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry // import "github.com/lenscol/lenscol/sdk/telemetry"
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/lenscol/lenscol/sdk/resource"
+)
+
+// mendEnvironment takes out of the environment what says nothing, and what OpenTelemetry's SDK and exporters, which read it
+// themselves, would take wrong:
+//
+//   - variables OTEL_* that are blank, which count as not set (OpenTelemetry, environment variable specification), but are
+//     a bad sampler to the SDK;
+//   - members of OTEL_RESOURCE_ATTRIBUTES that cannot be read, which the SDK exports as they are, as no UTF-8 for instance;
+//   - empty members of OTEL_EXPORTER_OTLP_HEADERS and of the signals' own, at which the exporters of logs report the whole
+//     value, secrets included.
+func mendEnvironment() error {
+	for _, setting := range os.Environ() {
+		name, value, _ := strings.Cut(setting, "=")
+		if !strings.HasPrefix(name, "OTEL_") {
+			continue
+		}
+		mended := value
+		switch {
+		case name == resourceVariable:
+			mended = without(value, func(member string) bool {
+				_, errs := resource.Decode(member)
+				return len(errs) > 0
+			})
+		case strings.HasPrefix(name, "OTEL_EXPORTER_OTLP_") && strings.HasSuffix(name, "HEADERS"):
+			mended = without(value, isBlank)
+		}
+		var err error
+		if isBlank(mended) {
+			err = os.Unsetenv(name)
+		} else if mended != value {
+			err = os.Setenv(name, mended)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// without is a list with commas between, without the members that are bad.
+func without(list string, bad func(member string) bool) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(list, ","), bad), ",")
+}
+
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
