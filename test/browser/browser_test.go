@@ -105,7 +105,7 @@ func newTab(t testing.TB) *tab {
 		closeTab()
 		stop()
 	})
-	b.do(chromedp.EmulateViewport(1280, 900))
+	require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900))) // The browser lives as long as the context of its first step.
 	_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})
 	require.NoError(t, err)
 	return b

@@ -66,7 +66,7 @@ when there is no such run, with 2 when the collector cannot be asked.`,
 				}
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(picture.asJSON())
 			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), picture.text(at))
+			_, err = fmt.Fprint(cmd.OutOrStdout(), picture.text(at, mostWorst))
 			return err
 		},
 	}

@@ -181,6 +181,18 @@ func TestTopScreenFits(t *testing.T) {
 	}
 }
 
+func TestTopScreenShowsFewerRanksRatherThanNoExporters(t *testing.T) {
+	screen := newScreen(t, 40)
+	run := &screen.last.Runs.Runs[0]
+	for len(run.Slowest) < mostWorst {
+		run.Slowest = append(run.Slowest, run.Slowest[0])
+	}
+	require.Equal(t, mostWorst+2, strings.Count(shown(screen), "\nrank "))
+	screen.height = 22
+	require.Equal(t, 6, strings.Count(shown(screen), "\nrank "))
+	require.Contains(t, shown(screen), "otlp_http/far")
+}
+
 func TestTopScreenKeepsThePictureWhenNobodyAnswers(t *testing.T) {
 	screen := newScreen(t, 40)
 	_, cmd := screen.Update(pictureTaken{err: errors.New("connection refused")})
@@ -198,6 +210,7 @@ func TestTopScreenEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			screen := newScreen(t, 40)
+			screen.every = time.Millisecond // The program does not wait for what it has asked for, but goleak does.
 			input, keys := io.Pipe()
 			defer keys.Close()
 			program := tea.NewProgram(screen, tea.WithInput(input), tea.WithOutput(io.Discard), tea.WithWindowSize(100, 40), tea.WithoutSignals())

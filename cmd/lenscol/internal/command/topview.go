@@ -15,21 +15,24 @@ import (
 	"github.com/lenscol/lenscol/internal/runview"
 )
 
-// text is the picture with the run at an index, which is -1 where there is none. What a line begins with tells what it is: a title is in
-// capitals.
-func (p *picture) text(at int) string {
+// mostWorst is how many ranks lens_health lists of each kind at most.
+const mostWorst = 8
+
+// text is the picture with the run at an index, which is -1 where there is none, and no more than so many of the slowest, the farthest
+// behind and the silent ranks. What a line begins with tells what it is: a title is in capitals.
+func (p *picture) text(at, worst int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lenscol %s: %s since %s\n\n", printable(p.Health.Version), printable(string(p.Health.Status)), timeOf(p.Health.Since))
 	if at < 0 {
 		b.WriteString("No run has sent anything yet. Point a job at this collector:\n  export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n\n")
 	} else {
-		p.run(&b, at)
+		p.run(&b, at, worst)
 	}
 	p.exporters(&b)
 	return b.String()
 }
 
-func (p *picture) run(b *strings.Builder, at int) {
+func (p *picture) run(b *strings.Builder, at, worst int) {
 	run, now := &p.Runs.Runs[at], p.Runs.Time
 	fmt.Fprintf(b, "run %s (%d of %d), last seen %s ago\n", printable(run.ID), at+1, len(p.Runs.Runs), since(now, run.LastSeen))
 	ranks := strconv.Itoa(run.Ranks)
@@ -47,7 +50,7 @@ func (p *picture) run(b *strings.Builder, at int) {
 		title string
 		ranks []runview.Rank
 	}{{"SLOWEST", run.Slowest}, {"BEHIND", run.Behind}, {"SILENT", run.SilentRanks}} {
-		rankTable(b, list.title, list.ranks, len(run.Services) > 1, now)
+		rankTable(b, list.title, list.ranks[:min(len(list.ranks), worst)], len(run.Services) > 1, now)
 	}
 }
 

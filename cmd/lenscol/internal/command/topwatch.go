@@ -129,7 +129,13 @@ func (s *topScreen) View() tea.View {
 
 func (s *topScreen) lines() []string {
 	at := s.last.find(s.run)
-	lines := strings.Split(strings.TrimRight(s.last.text(at), "\n"), "\n")
+	var lines []string
+	for worst := mostWorst; worst > 0; worst-- { // So that the exporters are seen too.
+		lines = strings.Split(strings.TrimRight(s.last.text(at, worst), "\n"), "\n")
+		if len(lines) < s.height {
+			break
+		}
+	}
 	if at < 0 && s.run != "" {
 		lines[2] = fmt.Sprintf("There is no run %q.", s.run)
 	}

@@ -52,7 +52,7 @@ function drawTable(run) {
   const from = table.page * pageRows, shown = ranks.slice(from, from + pageRows);
   const turn = (to) => () => { table.page = to; drawTable(run); };
   fill($("table"),
-    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": "table-title", "data-key": "table-scroll" },
+    make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table of all ranks", "data-key": "table-scroll" },
       make("table", null, make("thead", null, make("tr", null, columns.map(heading(run)))), make("tbody", null, shown.map((i) => row(run, i))))),
     make("div", { class: "pages" },
       make("button", { type: "button", "data-key": "before", disabled: table.page === 0, onclick: turn(table.page - 1) }, "Previous"),
