@@ -16,7 +16,9 @@ import (
 // Default names the config that runs when none is given.
 const Default = "archive"
 
-//go:embed *.yaml
+// The configs, and below parts what several of them have in common: ${lenscol:parts/otlp} stands for the part's text.
+//
+//go:embed *.yaml parts/*.yaml
 var files embed.FS
 
 // Names lists the embedded configs in alphabetical order.
@@ -27,13 +29,16 @@ func Names() []string {
 	}
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
+		if e.IsDir() {
+			continue
+		}
 		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
 	}
 	sort.Strings(names)
 	return names
 }
 
-// Read returns the text of the embedded config of that name. For an unknown name the error lists the known ones.
+// Read returns the text of the embedded config of that name, or of a part: parts/NAME. For an unknown name the error lists the known ones.
 func Read(name string) ([]byte, error) {
 	text, err := files.ReadFile(name + ".yaml")
 	if err != nil {

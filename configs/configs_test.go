@@ -6,6 +6,8 @@ package configs_test
 import (
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,10 +21,22 @@ import (
 	"github.com/lenscol/lenscol/confmap/lenscolprovider"
 )
 
-// variables are those that an embedded config may read, for the list in docs/cli.md to be whole.
-var variables = []string{"LENSCOL_HOST", "LENSCOL_GRPC_PORT", "LENSCOL_HTTP_PORT", "LENSCOL_METRICS_PORT", "LENSCOL_HEALTH_PORT", "LENSCOL_PROMETHEUS_PORT", "LENSCOL_DATA_DIR"}
+// An expansion of a variable, with its default or without one, or of a part.
+var (
+	variable = regexp.MustCompile(`\$\{env:([A-Z_]+)(?:(:-)([^}]*))?\}`)
+	part     = regexp.MustCompile(`\$\{lenscol:(parts/[a-z_-]+)\}`)
+)
 
-var variable = regexp.MustCompile(`\$\{env:([A-Z_]+):-([^}]*)\}`)
+// whole is the text of a config and of all parts that it names.
+func whole(t *testing.T, name string) string {
+	text, err := configs.Read(name)
+	require.NoError(t, err)
+	all := string(text)
+	for _, match := range part.FindAllStringSubmatch(all, -1) {
+		all += whole(t, match[1])
+	}
+	return all
+}
 
 func TestNames(t *testing.T) {
 	require.Contains(t, configs.Names(), configs.Default)
@@ -51,37 +65,109 @@ func TestEveryConfig(t *testing.T) {
 			conf := resolve(t, name)
 			requireReceiveLimits(t, conf)
 			requireLoopback(t, "receivers", conf.Get("receivers"))
+			requireLoopback(t, "exporters.prometheus", conf.Get("exporters::prometheus"))
 			requireLoopback(t, "extensions", conf.Get("extensions"))
 			requireLoopback(t, "service", conf.Get("service"))
 			requireMemoryLimiterFirst(t, conf)
 
 			head, _, _ := strings.Cut(string(text), "\n\n")
-			for _, match := range variable.FindAllStringSubmatch(string(text), -1) {
-				require.Contains(t, variables, match[1])
-				require.Regexp(t, match[1]+` +`+regexp.QuoteMeta(match[2])+` `, head, "the head comment lists the variable with its default")
+			all := whole(t, name)
+			for _, match := range variable.FindAllStringSubmatch(all, -1) {
+				if match[2] == "" { // a secret, or an address that nobody can guess
+					require.Contains(t, head, "#   "+match[1]+" ")
+					continue
+				}
+				require.Regexp(t, match[1]+` +`+regexp.QuoteMeta(match[3])+` `, head, "the head comment lists the variable with its default")
+				if strings.HasPrefix(match[1], "LENSCOL_") {
+					require.Contains(t, page(t), "`"+match[1]+"`", "docs/cli.md lists the variable")
+				}
 			}
-			require.Equal(t, strings.Count(string(text), "${"), len(variable.FindAllString(string(text), -1)), "every variable has a default")
+			require.Equal(t, strings.Count(all, "${"), len(variable.FindAllString(all, -1))+len(part.FindAllString(all, -1)))
+		})
+	}
+}
+
+func page(t *testing.T) string {
+	text, err := os.ReadFile(filepath.Join("..", "docs", "cli.md"))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// Every part is a part of something, and has a word about it.
+func TestEveryPart(t *testing.T) {
+	used := ""
+	for _, name := range configs.Names() {
+		used += whole(t, name)
+	}
+	files, err := filepath.Glob("parts/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.ToSlash(file), ".yaml")
+		require.Contains(t, used, "${lenscol:"+name+"}")
+		require.NotContains(t, configs.Names(), name)
+		text, err := configs.Read(name)
+		require.NoError(t, err)
+		require.NotEmpty(t, configs.Summary(text))
+	}
+}
+
+// What waits for a backend is bounded, in bytes, and senders wait with it; what waits on disk survives a power cut, and is sent however
+// long that takes.
+func TestEveryQueue(t *testing.T) {
+	for _, name := range configs.Names() {
+		t.Run(name, func(t *testing.T) {
+			conf := resolve(t, name)
+			for id, section := range conf.ToStringMap()["exporters"].(map[string]any) {
+				exporter, _ := section.(map[string]any)
+				queue, ok := exporter["sending_queue"].(map[string]any)
+				if !ok || queue["enabled"] == false {
+					continue
+				}
+				require.Equal(t, "bytes", queue["sizer"], id)
+				require.NotZero(t, queue["queue_size"], id)
+				require.Equal(t, true, queue["block_on_overflow"], id)
+				retry, _ := exporter["retry_on_failure"].(map[string]any)
+				require.Equal(t, true, retry["enabled"], id)
+				require.Equal(t, "0s", retry["max_elapsed_time"], id)
+				if kind, _, _ := strings.Cut(id, "/"); kind != "jsonl" { // Its batches are its writes.
+					batch := queue["batch"].(map[string]any)
+					require.Equal(t, "items", batch["sizer"], "%s: of a batch in bytes, a span that is larger is lost", id)
+					require.NotZero(t, batch["max_size"], id)
+				}
+				if queue["storage"] == nil {
+					continue
+				}
+				require.Equal(t, "file_storage", queue["storage"], id)
+				require.Contains(t, conf.Get("service::extensions"), "file_storage")
+				storage := conf.ToStringMap()["extensions"].(map[string]any)["file_storage"].(map[string]any)
+				require.Equal(t, true, storage["fsync"])
+				require.Equal(t, true, storage["recreate"])
+				require.Greater(t, storage["max_size"], queue["queue_size"])
+			}
 		})
 	}
 }
 
 func TestVariablesMoveEveryListener(t *testing.T) {
-	t.Setenv("LENSCOL_HOST", "127.0.0.2")
-	t.Setenv("LENSCOL_GRPC_PORT", "14317")
-	t.Setenv("LENSCOL_HTTP_PORT", "14318")
-	t.Setenv("LENSCOL_METRICS_PORT", "18888")
-	t.Setenv("LENSCOL_HEALTH_PORT", "23133")
-	t.Setenv("LENSCOL_PROMETHEUS_PORT", "18889")
-	t.Setenv("LENSCOL_DATA_DIR", "/elsewhere")
+	for key, value := range map[string]string{
+		"LENSCOL_HOST": "127.0.0.2", "LENSCOL_GRPC_PORT": "24317", "LENSCOL_HTTP_PORT": "24318", "LENSCOL_METRICS_PORT": "28888", "LENSCOL_HEALTH_PORT": "23133",
+		"LENSCOL_PROMETHEUS_PORT": "28889", "LENSCOL_PEER_PORT": "24319", "LENSCOL_DATA_DIR": "/elsewhere", "LENSCOL_QUEUE_DIR": "/elsewhere/queue",
+	} {
+		t.Setenv(key, value)
+	}
 	for _, name := range configs.Names() {
 		t.Run(name, func(t *testing.T) {
-			conf := resolve(t, name).ToStringMap()
-			health := conf["extensions"].(map[string]any)["lens_health"].(map[string]any)
-			require.Equal(t, "127.0.0.1:23133", health["endpoint"], "health stays on loopback, for it has no token")
-			delete(health, "endpoint")
-			all := fmt.Sprint(conf)
-			for _, fixed := range []string{"127.0.0.1", ":4317", ":13133", ":4318", "port:8888", ":8889", "lens-data"} {
-				require.NotContains(t, all, fixed)
+			conf := resolve(t, name)
+			all := fmt.Sprint(conf.ToStringMap())
+			require.Contains(t, all, "lens_health:map[endpoint:127.0.0.1:23133]", "health stays on loopback, for it has no token")
+			for _, fixed := range []string{":4317 ", ":4318 ", ":13133", ":8888", ":8889", "lens-data", "lens-queue"} {
+				require.NotContains(t, strings.ReplaceAll(all, "lenscol-gateway:4317", ""), fixed)
+			}
+			for id, section := range conf.ToStringMap()["receivers"].(map[string]any) {
+				if kind, _, _ := strings.Cut(id, "/"); kind == "otlp" {
+					require.NotContains(t, fmt.Sprint(section), "127.0.0.1")
+				}
 			}
 		})
 	}

@@ -4,6 +4,7 @@
 package lenscolprovider
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func TestRetrieve(t *testing.T) {
 
 func TestRetrieveErrors(t *testing.T) {
 	for _, tt := range []struct{ name, uri, want string }{
-		{"unknown name", "lenscol:nothing", `no embedded config "nothing", there are: archive, sidecar, weave`},
+		{"unknown name", "lenscol:nothing", `no embedded config "nothing", there are: ` + strings.Join(configs.Names(), ", ")},
 		{"no name", "lenscol:", `no embedded config ""`},
 		{"another folder", "lenscol:../configs/archive", "no embedded config"},
 		{"another scheme", "file:archive", `"file:archive" is not a lenscol: URI`},

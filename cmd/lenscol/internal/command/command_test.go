@@ -34,6 +34,8 @@ import (
 	"github.com/lenscol/lenscol/exporter/jsonlexporter"
 	"github.com/lenscol/lenscol/extension/lenshealth"
 	"github.com/lenscol/lenscol/telemetry"
+
+	"github.com/lenscol/lenscol/configs"
 )
 
 // testSettings are those of a small distribution: what the embedded configs and the tests' own use.
@@ -92,7 +94,7 @@ func TestUnknownIsAnErrorWithASuggestion(t *testing.T) {
 		{"file after a command", "validate my.yaml", `"lenscol validate" takes no argument "my.yaml", did you mean --config my.yaml?`},
 		{"embedded config after a command", "validate lenscol:archive", `"lenscol validate" takes no argument "lenscol:archive", did you mean --config lenscol:archive?`},
 		{"argument", "version now", `"lenscol version" takes no argument, got "now"`},
-		{"embedded config", "configs show archiv", `no embedded config "archiv", there are: archive, sidecar, weave`},
+		{"embedded config", "configs show archiv", `no embedded config "archiv", there are: ` + strings.Join(configs.Names(), ", ")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stdout, err := execute(t, strings.Fields(tt.args)...)
