@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
 // The groups of [Families].
@@ -62,33 +64,25 @@ type Request struct {
 	Operation    string // "text_completion", unless it is set
 }
 
-// The attributes of a request (OpenTelemetry semantic conventions, GenAI).
-const (
-	operationName = "gen_ai.operation.name"
-	providerName  = "gen_ai.provider.name"
-	requestModel  = "gen_ai.request.model"
-	tokenType     = "gen_ai.token.type" // input or output
-)
-
 // Record records a request (NeMo Lens, record_inference_metrics).
 func (i Inference) Record(ctx context.Context, r Request, attrs ...attribute.KeyValue) {
 	if !i.RequestDuration.Enabled(ctx) && !i.TokenUsage.Enabled(ctx) {
 		return
 	}
 	all := make([]attribute.KeyValue, 0, len(attrs)+4)
-	all = append(all, attribute.String(operationName, or(r.Operation, "text_completion")), attribute.String(providerName, or(r.Provider, "nemo")))
+	all = append(all, attribute.String(semconv.GenAIOperationName, or(r.Operation, "text_completion")), attribute.String(semconv.GenAIProviderName, or(r.Provider, "nemo")))
 	if r.Model != "" {
-		all = append(all, attribute.String(requestModel, r.Model))
+		all = append(all, attribute.String(semconv.GenAIRequestModel, r.Model))
 	}
 	all = append(all, attrs...)
 	if r.Duration != nil {
 		i.RequestDuration.RecordDuration(ctx, *r.Duration, all...)
 	}
 	if r.InputTokens != nil {
-		i.TokenUsage.Record(ctx, float64(*r.InputTokens), append(all, attribute.String(tokenType, "input"))...)
+		i.TokenUsage.Record(ctx, float64(*r.InputTokens), append(all, attribute.String(semconv.GenAITokenType, "input"))...)
 	}
 	if r.OutputTokens != nil {
-		i.TokenUsage.Record(ctx, float64(*r.OutputTokens), append(all, attribute.String(tokenType, "output"))...)
+		i.TokenUsage.Record(ctx, float64(*r.OutputTokens), append(all, attribute.String(semconv.GenAITokenType, "output"))...)
 	}
 }
 

@@ -19,8 +19,6 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-
-	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
 // collector is a meter and what was recorded on it.
@@ -179,9 +177,6 @@ func TestInferenceRecordsARequest(t *testing.T) {
 	points := c.metrics()["gen_ai.client.token.usage"].Data.(metricdata.Histogram[float64]).DataPoints
 	require.Equal(t, attribute.NewSet(attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.provider.name", "vllm"),
 		attribute.String("gen_ai.token.type", "output")), points[0].Attributes)
-	for _, key := range []string{operationName, providerName, requestModel, tokenType} {
-		require.Contains(t, semconv.Registry(), key)
-	}
 }
 
 func TestRecordKeepsWhatItsKindTakes(t *testing.T) {

@@ -209,3 +209,23 @@ const (
 	ExceptionStacktrace = "exception.stacktrace"
 	ExceptionEscaped    = "exception.escaped" // text "True" or "False", as OpenTelemetry Python writes it
 )
+
+// A request to a model (OpenTelemetry semantic conventions, GenAI; NeMo Lens, inference).
+const (
+	GenAIOperationName = "gen_ai.operation.name" // text_completion, chat
+	GenAIProviderName  = "gen_ai.provider.name"
+	GenAIRequestModel  = "gen_ai.request.model"
+	GenAITokenType     = "gen_ai.token.type" // input or output
+)
+
+// A rollout of NeMo Gym.
+const (
+	GymRolloutID      = "nemo.gym.rollout.id"
+	GymRolloutOutcome = "nemo.gym.rollout.outcome" // scored or dropped
+)
+
+// The fault tolerance launcher of the resiliency extension.
+const (
+	NVRxGroupRank    = "nv.nvrx.ftl.group.rank" // integer
+	NVRxCycleOutcome = "nv.nvrx.cycle.outcome"  // completed, failed or terminated
+)

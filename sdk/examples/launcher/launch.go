@@ -21,12 +21,6 @@ var (
 	ft  = lens.Group("nvrx.ft")
 )
 
-const (
-	attrRank    = "nv.nvrx.ftl.group.rank"
-	attrOutcome = "nv.nvrx.cycle.outcome" // completed, failed, terminated
-	attrCode    = "process.exit.code"
-)
-
 type launch struct {
 	ranks   int
 	grace   time.Duration
@@ -78,13 +72,13 @@ func (l launch) run(ctx context.Context, signals <-chan os.Signal) (err error) {
 	if err != nil && outcome == "completed" {
 		outcome = "failed"
 	}
-	span.SetAttributes(lens.String(attrOutcome, outcome))
+	span.SetAttributes(lens.String(semconv.NVRxCycleOutcome, outcome))
 	return err
 }
 
 // start starts a rank, which is a span from its start to its end; the rank's own trace is below it.
 func (l launch) start(ctx context.Context, rank int, ended chan<- error) (*os.Process, error) {
-	ctx, span := ft.Start(ctx, "nv.nvrx.ftl.worker_launch", lens.Int(attrRank, rank))
+	ctx, span := ft.Start(ctx, "nv.nvrx.ftl.worker_launch", lens.Int(semconv.NVRxGroupRank, rank))
 	cmd := exec.Command(l.command[0], l.command[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), envcarrier.Environ(ctx)...)
@@ -99,7 +93,7 @@ func (l launch) start(ctx context.Context, rank int, ended chan<- error) (*os.Pr
 		if err != nil {
 			err = fmt.Errorf("rank %d: %w", rank, err)
 		}
-		span.SetAttributes(lens.Int(attrCode, cmd.ProcessState.ExitCode()))
+		span.SetAttributes(lens.Int(semconv.ProcessExitCode, cmd.ProcessState.ExitCode()))
 		span.Fail(err)
 		span.End()
 		ended <- err

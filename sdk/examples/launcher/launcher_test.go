@@ -1,6 +1,8 @@
 // Copyright The lenscol Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package main
 
 import (
@@ -52,7 +54,7 @@ func TestRanksShareRunResourceAndTrace(t *testing.T) {
 	require.NoError(t, l.run(t, `echo "$RANK/$WORLD_SIZE/$LOCAL_RANK $TRACEPARENT $OTEL_RESOURCE_ATTRIBUTES" > $OUT/$RANK`, "-n=3"))
 	root := l.Span("nv.nvrx.ftl.run")
 	require.Equal(t, "nvrx.ft_launcher", root.Resource[semconv.ServiceName])
-	require.Equal(t, "completed", root.Attributes[attrOutcome])
+	require.Equal(t, "completed", root.Attributes[semconv.NVRxCycleOutcome])
 	runID := root.Resource[semconv.RunID].(string)
 	require.NotEmpty(t, runID)
 
@@ -60,8 +62,8 @@ func TestRanksShareRunResourceAndTrace(t *testing.T) {
 	require.Len(t, launches, 3)
 	for _, span := range launches {
 		require.Equal(t, root.SpanID, span.ParentID)
-		require.Equal(t, int64(0), span.Attributes[attrCode])
-		rank := string('0' + rune(span.Attributes[attrRank].(int64)))
+		require.Equal(t, int64(0), span.Attributes[semconv.ProcessExitCode])
+		rank := string('0' + rune(span.Attributes[semconv.NVRxGroupRank].(int64)))
 		fields := strings.Fields(l.file(t, rank))
 		require.Equal(t, rank+"/3/"+rank, fields[0])
 		require.Regexp(t, "^00-"+span.TraceID+"-"+span.SpanID+"-0[13]$", fields[1])
@@ -76,7 +78,7 @@ func TestOneRankThatFailsEndsTheOthers(t *testing.T) {
 	require.EqualError(t, l.run(t, `test $RANK = 1 && exit 3; exec sleep 600`, "-n=3"), "rank 1: exit status 3")
 	root := l.Span("nv.nvrx.ftl.run")
 	require.Equal(t, codes.Error, root.Status)
-	require.Equal(t, "failed", root.Attributes[attrOutcome])
+	require.Equal(t, "failed", root.Attributes[semconv.NVRxCycleOutcome])
 	for _, span := range l.SpansNamed("nv.nvrx.ftl.worker_launch") {
 		require.Equal(t, codes.Error, span.Status)
 	}
@@ -103,7 +105,7 @@ func TestSignalsGoOnToTheRanks(t *testing.T) {
 	l := newLauncher(t)
 	l.stopWhenReady(t, 2)
 	require.NoError(t, l.run(t, `trap 'echo SIGTERM > $OUT/$RANK; exit 0' TERM; echo $RANK > $OUT/ready; while :; do sleep 0.01; done`))
-	require.Equal(t, "terminated", l.Span("nv.nvrx.ftl.run").Attributes[attrOutcome])
+	require.Equal(t, "terminated", l.Span("nv.nvrx.ftl.run").Attributes[semconv.NVRxCycleOutcome])
 	require.Equal(t, "SIGTERM\n", l.file(t, "0"))
 	require.Equal(t, "SIGTERM\n", l.file(t, "1"))
 }
@@ -112,7 +114,7 @@ func TestRanksThatDoNotEndAreKilled(t *testing.T) {
 	l := newLauncher(t)
 	l.stopWhenReady(t, 2)
 	require.ErrorContains(t, l.run(t, `trap '' TERM; echo $RANK > $OUT/ready; exec sleep 600`, "-n=2", "-grace=100ms"), "signal: killed")
-	require.Equal(t, "terminated", l.Span("nv.nvrx.ftl.run").Attributes[attrOutcome])
+	require.Equal(t, "terminated", l.Span("nv.nvrx.ftl.run").Attributes[semconv.NVRxCycleOutcome])
 }
 
 func TestCommandThatIsNone(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	lens "github.com/lenscol/lenscol/sdk"
 	"github.com/lenscol/lenscol/sdk/instruments"
+	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
 var rollout = lens.Group("rollout")
@@ -77,14 +78,14 @@ func (d driver) run(ctx context.Context) (result, error) {
 // rollout is a trace of its own.
 func (d driver) rollout(ctx context.Context, id int) (a answer, err error) {
 	begin := time.Now()
-	ctx, span := rollout.StartWith(ctx, "gym.rollout", lens.SpanOptions{Root: true}, lens.Int(rolloutID, id))
+	ctx, span := rollout.StartWith(ctx, "gym.rollout", lens.SpanOptions{Root: true}, lens.Int(semconv.GymRolloutID, id))
 	defer span.Finish(&err)
 	a, err = ask(ctx, d.client, d.target+"/run", question{ID: id})
 	outcome := "scored"
 	if err != nil {
 		outcome = "dropped"
 	}
-	d.metrics.RolloutsCompleted.Record(ctx, 1, attribute.String("nemo.gym.rollout.outcome", outcome))
+	d.metrics.RolloutsCompleted.Record(ctx, 1, attribute.String(semconv.GymRolloutOutcome, outcome))
 	d.metrics.RolloutDuration.RecordDuration(ctx, time.Since(begin))
 	return a, err
 }

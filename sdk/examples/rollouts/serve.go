@@ -21,14 +21,13 @@ import (
 	lens "github.com/lenscol/lenscol/sdk"
 	"github.com/lenscol/lenscol/sdk/contrib/nethttp"
 	"github.com/lenscol/lenscol/sdk/instruments"
+	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
 var (
 	verify = lens.Group("verify")
 	agent  = lens.Group("agent")
 )
-
-const rolloutID = "nemo.gym.rollout.id"
 
 // question is what a driver asks a gateway, and a gateway an environment.
 type question struct {
@@ -63,7 +62,7 @@ func (e *environment) verify(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	ctx, span := verify.Start(r.Context(), "gym.verify", lens.Int(rolloutID, q.ID))
+	ctx, span := verify.Start(r.Context(), "gym.verify", lens.Int(semconv.GymRolloutID, q.ID))
 	defer span.End()
 	now := e.inFlight.Add(1)
 	defer e.inFlight.Add(-1)
@@ -98,7 +97,7 @@ func (g gateway) run(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	ctx, span := agent.Start(r.Context(), "gym.agent.responses", lens.Int(rolloutID, q.ID))
+	ctx, span := agent.Start(r.Context(), "gym.agent.responses", lens.Int(semconv.GymRolloutID, q.ID))
 	defer span.End()
 	a, err := ask(ctx, g.client, g.target+"/verify", q)
 	if err != nil {
