@@ -117,6 +117,29 @@ func TestAddressLeadsToARank(t *testing.T) {
 	b.noErrors()
 }
 
+// Several services of a run each have a rank 3.
+func TestAddressNamesTheServiceWhereSeveralHaveRanks(t *testing.T) {
+	t.Parallel()
+	c, url := start(t, false, "")
+	for _, service := range []string{"gym", "megatron"} {
+		run := newJob("", 8)
+		run.service = service
+		run.send(t, c, 1, 3)
+	}
+	b := newTab(t)
+	b.open(url)
+	b.untilText("#run-title", "Ranks without a run")
+	b.untilText("#facts", "16 of 16")
+	b.do(chromedp.Focus(chromedp.CSS("#filter")), chromedp.SendKeys(chromedp.CSS("#filter"), "3"))
+	b.untilText("#table tbody tr:nth-child(2)", "megatron 3")
+	b.do(chromedp.Click(chromedp.CSS("#table tbody tr:nth-child(2) a")))
+	b.untilText("#detail-title", "Rank 3 of megatron")
+	require.Equal(t, "#run=%28none%29&service=megatron&rank=3", eval[string](b, `location.hash`))
+	b.open(url + "#run=%28none%29&service=gym&rank=3")
+	b.untilText("#detail-title", "Rank 3 of gym")
+	b.noErrors()
+}
+
 // All can be reached and used by keys alone, and what a key selects is said.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,8 @@ import (
 
 // job is a training run as Megatron-LM of November 2026 sends it: a span for each step of each rank, eight ranks a node.
 type job struct {
-	id       string
+	id       string // of the run; empty: it names none
+	service  string
 	ranks    int
 	stepTime time.Duration
 	slow     int // this rank takes half as long again; -1: none
@@ -32,7 +33,7 @@ type job struct {
 }
 
 func newJob(id string, ranks int) *job {
-	return &job{id: id, ranks: ranks, stepTime: 400 * time.Millisecond, slow: -1, silent: -1, failing: -1}
+	return &job{id: id, service: "megatron", ranks: ranks, stepTime: 400 * time.Millisecond, slow: -1, silent: -1, failing: -1}
 }
 
 // step is a request with the spans of one step, which ended now.
@@ -46,8 +47,10 @@ func (j *job) step(number int) []byte {
 		resource := traces.ResourceSpans().AppendEmpty()
 		host := fmt.Sprintf("gpu-%03d", rank/8)
 		attributes := resource.Resource().Attributes()
-		attributes.PutStr("service.name", "megatron")
-		attributes.PutStr("nemo.run.id", j.id)
+		attributes.PutStr("service.name", j.service)
+		if j.id != "" {
+			attributes.PutStr("nemo.run.id", j.id)
+		}
 		attributes.PutStr("host.name", host)
 		attributes.PutInt("nv.dl.rank", int64(rank))
 		attributes.PutInt("nv.dl.local_rank", int64(rank%8))

@@ -1,8 +1,10 @@
 // ---- grid.js: the ranks by node, one cell each.
 
-// Sizes of a cell, the largest first; where the whole grid is not higher than gridHeight the larger one is taken.
+// Sizes of a cell, the largest first. The first one is taken with which the grid is no higher than the first of gridHeights, else the
+// second; a grid that is higher even so scrolls.
 const cellSizes = [{ w: 52, h: 36 }, { w: 38, h: 34 }, { w: 30, h: 22 }, { w: 22, h: 18 }, { w: 15, h: 13 }, { w: 10, h: 9 }, { w: 7, h: 7 }, { w: 5, h: 5 }];
-const gridHeight = 540;
+const withNumbers = 30;  // pixels of width from which on a cell has room for its rank
+const gridHeights = [320, 540];
 
 const grid = {
   run: null,
@@ -40,12 +42,9 @@ const grid = {
   describe(at, lines) { return describeRank(this.run, this.order[at], lines ? "\n" : ", "); },
 
   layout(width) {
-    let plan;
-    for (const size of cellSizes) {
-      plan = this.place(width, size);
-      if (plan.height <= gridHeight) break;
-    }
-    return plan;
+    const plans = cellSizes.map((size) => this.place(width, size));
+    const [low, high] = gridHeights.map((height) => plans.find((plan) => plan.height <= height));
+    return low?.w >= withNumbers ? low : high || plans.at(-1);
   },
 
   place(width, { w, h }) {
@@ -148,7 +147,7 @@ const grid = {
       ctx.strokeStyle = colour.accent;
       ctx.strokeRect(x - 1, y - 1, w + 2, h + 2);
     }
-    if (w < 30) return;
+    if (w < withNumbers) return;
     const text = hollow ? colour.text : colour[`s${step}-text`];
     ctx.fillStyle = text;
     ctx.textAlign = "center";

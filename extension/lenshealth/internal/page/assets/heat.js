@@ -55,7 +55,7 @@ const heat = {
     const rows = this.rows(), columns = this.columns();
     if (!columns) return { height: 40, empty: true };
     const h = rows <= 16 ? 18 : rows <= 70 ? 7 : rows <= 150 ? 3 : 2;
-    return { h, w: (width - heatAxis - 4) / columns, height: rows * h + heatFoot + 6, top: 3, columns, rows };
+    return { h, w: (width - heatAxis - 4) / columns, height: rows * h + heatFoot + 12, top: 8, columns, rows };
   },
 
   box(plan, index) {

@@ -9,7 +9,7 @@ function drawRuns({ runs, left, time }, current) {
     if (run.front_step >= 0) sub.push(`step ${count(run.front_step)}`);
     const flags = [run.silent && `${count(run.silent)} silent`, run.errors && plural(run.errors, "error")].filter(Boolean).join(", ");
     return make("li", null, make("a", { href: link(run.id), "data-key": "run " + run.id, title: run.id, "aria-current": run.id === current ? "page" : null },
-      make("span", { class: "name" }, run.id), make("span", { class: "sub" }, sub.join(", ")),
+      make("span", { class: "name" }, runName(run.id)), make("span", { class: "sub" }, sub.join(", ")),
       make("span", { class: "sub" }, `last seen ${ago((now - Date.parse(run.last_seen)) / 1000)}`),
       flags && make("span", { class: "sub flag" }, flags)));
   }));
@@ -21,7 +21,7 @@ function drawRuns({ runs, left, time }, current) {
 }
 
 function drawFacts(run) {
-  setText($("run-title"), run.id);
+  setText($("run-title"), runName(run.id));
   const fact = (name, value, more, alarm) => make("div", { class: alarm ? "alarm" : null }, make("dt", null, name),
     make("dd", null, value, more ? make("small", null, " " + more) : null));
   fill($("facts"),

@@ -24,11 +24,11 @@ function drawRun(id) {
   $("run").hidden = !run;
   $("ranks").hidden = !run;
   $("empty").hidden = Boolean(run);
-  document.title = run ? `${run.id} – lenscol` : "lenscol";
+  document.title = run ? `${runName(run.id)} – lenscol` : "lenscol";
   if (!run) {
     setText($("empty-title"), id === null ? "No run has sent anything yet" : "This run is not here");
     setText($("empty-text"), id === null ? "The collector listens. What a training run sends will be shown here."
-      : `Nothing of ${id} has arrived, or it ended so long ago that newer runs took its place.`);
+      : `Nothing of ${runName(id)} has arrived, or it ended so long ago that newer runs took its place.`);
     $("empty-how").hidden = id !== null;
     return;
   }

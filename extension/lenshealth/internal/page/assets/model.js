@@ -3,6 +3,9 @@
 // The rank that is selected is a number in a service: of several services of a run each has a rank 0.
 const state = { runs: null, run: null, service: null, rank: null, detail: null };
 
+// runName is what a run is called: its id, but for what names no run.
+const runName = (id) => (id === "(none)" ? "Ranks without a run" : id);
+
 function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
   const rank = given.get("rank");
@@ -50,7 +53,7 @@ function runOf(answer) {
     age: rows.last_seen.map((at) => Math.max(0, (now - at) / 1000)), silent: rows.silent,
     step: from(rows.step, -1), lag: from(rows.lag, -1), last: from(rows.step_seconds, 0), median: from(rows.step_seconds_median, 0),
     spans: rows.spans, points: rows.points, records: rows.records, errors: rows.errors, dropped: rows.dropped,
-    steps: answer.steps, time: (i, column) => rows.recent[i][column] || NaN,
+    steps: answer.steps, time: (i, column) => rows.recent[i]?.[column] || NaN,
   };
   select(run);
   return run;
