@@ -20,6 +20,7 @@ func TestRequirement03_OneRequestForEachTarget(t *testing.T) {
 	td := ptrace.NewTraces()
 	for i, raw := range []map[string]any{
 		{"wandb.entity": "a", "wandb.project": "x"}, {"wandb.project": "y"}, nil, {"wandb.entity": "a", "wandb.project": "x"}, {"wandb.entity": 5},
+		{"wandb.project": "a/x"}, {"wandb.entity": "a", "wandb.project": "a/x"},
 	} {
 		rs := td.ResourceSpans().AppendEmpty()
 		put(rs.Resource().Attributes(), raw)
@@ -31,8 +32,8 @@ func TestRequirement03_OneRequestForEachTarget(t *testing.T) {
 		require.Zero(t, spans[r.Target], "two requests for %s", r.Target)
 		spans[r.Target] = r.Spans
 	}
-	require.Equal(t, map[Target]int{{"a", "x"}: 2, {"e", "y"}: 1, {"e", "p"}: 1, {"5", "p"}: 1}, spans)
-	require.Len(t, calls, 5)
+	require.Equal(t, map[Target]int{{"a", "x"}: 4, {"e", "y"}: 1, {"e", "p"}: 1, {"5", "p"}: 1}, spans)
+	require.Len(t, calls, 7)
 }
 
 func TestRequirement04_Unroutable(t *testing.T) {
@@ -40,7 +41,7 @@ func TestRequirement04_Unroutable(t *testing.T) {
 	rs := td.ResourceSpans().At(0)
 	rs.Resource().Attributes().PutStr("service.name", "trainer")
 	newSpan(rs.ScopeSpans().At(0), 2, nil)
-	for _, target := range []Target{{}, {Entity: "e"}, {Project: "p"}} {
+	for _, target := range []Target{{}, {Entity: "e"}, {Project: "p"}, {"a/b", "c"}, {"a", "b:c"}} {
 		got := shaped(t, options(func(o *Options) { o.Target = target }), td)
 		require.Empty(t, got.Requests)
 		require.Equal(t, 2, got.Dropped[Unroutable])

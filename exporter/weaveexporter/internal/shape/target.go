@@ -6,6 +6,7 @@ package shape
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -19,9 +20,29 @@ const maxTargetBytes = 256
 // drops spans without them in silence.
 func (s *Shaper) targeted(list []attr, n *Counts) ([]attr, Target) {
 	var t Target
+	list = halved(list, n)
 	list, t.Entity = filled(list, semconv.WandbEntity, s.opts.Target.Entity, n)
 	list, t.Project = filled(list, semconv.WandbProject, s.opts.Target.Project, n)
 	return list, t
+}
+
+// halved takes ENTITY/PROJECT, as W&B's pages show it, for both halves where the resource says it as its project and no other entity.
+func halved(list []attr, n *Counts) []attr {
+	i := find(list, semconv.WandbProject)
+	if i < 0 {
+		return list
+	}
+	entity, project, ok := strings.Cut(asText(list[i].val), "/")
+	j := find(list, semconv.WandbEntity)
+	if !ok || entity == "" || project == "" || j >= 0 && asText(list[j].val) != entity {
+		return list
+	}
+	n[TypedKey]++
+	list[i] = text(semconv.WandbProject, project)
+	if j < 0 {
+		list = append(list, text(semconv.WandbEntity, entity))
+	}
+	return list
 }
 
 func filled(list []attr, key, value string, n *Counts) ([]attr, string) {
@@ -45,7 +66,10 @@ func filled(list []attr, key, value string, n *Counts) ([]attr, string) {
 	return list, value
 }
 
-func (t Target) known() bool { return t.Entity != "" && t.Project != "" }
+// known tells whether there can be such a project.
+func (t Target) known() bool {
+	return t.Entity != "" && t.Project != "" && !strings.ContainsAny(t.Entity+t.Project, "/:")
+}
 
 // whoKeys tell processes apart. Shaping changes none of them, so that a batch that comes back is of the same process.
 var whoKeys = []string{
