@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -180,7 +181,8 @@ func (h *health) look(ctx context.Context) {
 	}
 	for f, n := range r.flows {
 		if h.streams[f] == nil {
-			h.streams[f] = &stream{flow: f}
+			id, _, _ := strings.Cut(f.id, "/")
+			h.streams[f] = &stream{flow: f, handsOver: id == "load_balancing" || id == "loadbalancing"}
 		}
 		h.streams[f].learn(now, *n, failed[telemetry.Exporter{ID: f.id, Signal: f.signal}])
 	}

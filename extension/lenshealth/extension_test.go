@@ -310,10 +310,10 @@ func TestServerHasLimits(t *testing.T) {
 	require.Equal(t, 431, resp.StatusCode)
 }
 
-// page is a part as another file of this package would add it.
-type page struct{ ended chan struct{} }
+// testPart is a part as another file of this package would add it.
+type testPart struct{ ended chan struct{} }
 
-func (p page) Mount(m *Mux, v View) {
+func (p testPart) Mount(m *Mux, v View) {
 	m.Page(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<p>the page") }))
 	m.Handle("GET /api/events", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
@@ -324,12 +324,12 @@ func (p page) Mount(m *Mux, v View) {
 	}))
 }
 
-func (page) Shutdown(context.Context) error { return nil }
+func (testPart) Shutdown(context.Context) error { return nil }
 
 func TestParts(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Endpoint, cfg.Token = "127.0.0.1:0", testToken
-	h, part := newHealth(testSettings(), cfg), page{make(chan struct{})}
+	h, part := newHealth(testSettings(), cfg), testPart{make(chan struct{})}
 	h.parts = []Part{part}
 	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
 

@@ -28,9 +28,11 @@ type stream struct {
 	failingSince time.Time // the first failure that no success has followed
 	lostAt       time.Time // items were given up
 	lost         int64     // items that were given up then
-	fullAt       time.Time // the queue took no more
-	unqueued     int64     // items that it did not take then
-	stuckSince   time.Time // requests are in flight, and nothing has moved since
+	handsOver    bool      // it counts as sent what it hands to exporters of its own, whose failures are logged and not counted
+
+	fullAt     time.Time // the queue took no more
+	unqueued   int64     // items that it did not take then
+	stuckSince time.Time // requests are in flight, and nothing has moved since
 }
 
 type sample struct {
@@ -45,7 +47,10 @@ const rateSpan = 10 * time.Second
 func (s *stream) learn(at time.Time, n numbers, logged telemetry.Failure) {
 	was, succeeded := s.now, n.good > s.now.good
 	if succeeded {
-		s.lastSuccess, s.failingSince = at, time.Time{}
+		s.lastSuccess = at
+	}
+	if succeeded && !s.handsOver || s.handsOver && at.Sub(s.lastFailure) > handOverQuiet {
+		s.failingSince = time.Time{}
 	}
 	if n.bad > was.bad {
 		s.failed(at)
@@ -58,7 +63,7 @@ func (s *stream) learn(at time.Time, n numbers, logged telemetry.Failure) {
 	}
 	if logged.Count > s.logged.Count {
 		s.failed(logged.Last)
-		if succeeded && n.inFlight == 0 && n.bad == was.bad { // Nothing is on its way and nothing was given up: it went through.
+		if succeeded && n.inFlight == 0 && n.bad == was.bad && !s.handsOver { // Nothing is on its way and nothing was given up: it went through.
 			s.failingSince = time.Time{}
 		}
 	}
@@ -77,6 +82,10 @@ func (s *stream) learn(at time.Time, n numbers, logged telemetry.Failure) {
 		s.samples = s.samples[1:]
 	}
 }
+
+// handOverQuiet is how long an exporter whose successes mean nothing must have no failed attempt to be taken for well: the longest
+// back-off there is by default, 30 seconds, with its jitter.
+const handOverQuiet = 45 * time.Second
 
 // failed notes a failure. Where a look shows a success too, nobody knows which of them came first: taking the failure for
 // the later one costs nothing, for the next success ends it.

@@ -4,6 +4,7 @@
 package lenshealth
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -65,13 +66,16 @@ func TestTruth(t *testing.T) {
 		{"moved again, another build", kindExporter, foreign, []seen{{at: 0, n: numbers{inFlight: 10}}, {at: 20, n: numbers{inFlight: 9, good: 1}}}, 21, Healthy, ""},
 		{"waits for a batch to fill", kindExporter, foreign, []seen{{at: 0, n: numbers{hasQueue: true, queue: 1, capacity: 10}}, {at: 60, n: numbers{hasQueue: true, queue: 1, capacity: 10}}}, 60, Healthy, ""},
 
+		{"load_balancing, that takes all", kindExporter, inside, []seen{{at: 0, n: numbers{good: 1}, logged: 1}, {at: 8, n: numbers{good: 2}, logged: 2}}, 17, Unhealthy, "sends_fail"},
+		{"load_balancing, and no attempt fails any more", kindExporter, inside, []seen{{at: 0, n: numbers{good: 1}, logged: 1}, {at: 8, n: numbers{good: 2}, logged: 2}, {at: 54, n: numbers{good: 3}, logged: 2}}, 55, Healthy, ""},
+
 		{"receiver that refuses", kindReceiver, inside, []seen{{at: 0, n: numbers{bad: 1}}, {at: 5, n: numbers{bad: 2}}}, 6, Degraded, "refuses"},
 		{"receiver that only refuses", kindReceiver, inside, []seen{{at: 0, n: numbers{bad: 1}}, {at: 8, n: numbers{bad: 2}}}, 12, Unhealthy, "refuses"},
 		{"receiver whose sender has gone", kindReceiver, inside, []seen{{at: 0, n: numbers{bad: 1}}, {at: 8, n: numbers{bad: 2}}}, 60, Healthy, ""},
 		{"receiver that takes again", kindReceiver, inside, []seen{{at: 0, n: numbers{bad: 1}}, {at: 8, n: numbers{bad: 1, good: 4}}}, 12, Healthy, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &stream{flow: flow{tt.kind, "x", "traces"}}
+			s := &stream{flow: flow{tt.kind, "x", "traces"}, handsOver: strings.HasPrefix(tt.name, "load_balancing")}
 			for _, look := range tt.looks {
 				at := epoch.Add(time.Duration(look.at) * time.Second)
 				logged := telemetry.Failure{Count: look.logged, Last: at}
