@@ -67,7 +67,7 @@ func (s sent) step() (step int64, known bool) {
 var (
 	promoted         = []string{"nv.dl.", "dl.", "megatron.", "nemo.", "rl."}
 	promotedResource = []string{
-		"nv.dl.rank", "dl.rank", "nv.dl.world_size", "dl.world_size", "nemo.run.id", "host.name", "service.name", "slurm.job.id", "k8s.pod.name",
+		"nv.dl.rank", "dl.rank", "nemo.run.id", "host.name", "service.name", "slurm.job.id", "k8s.pod.name",
 	}
 )
 

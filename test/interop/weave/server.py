@@ -189,9 +189,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     wbufsize = -1  # An answer is one packet.
 
     def answer(self, status, content):
-        # NaN and infinities, which JSON lacks, become text.
-        content = json.loads(json.dumps(content, default=str), parse_constant=str)
-        body = json.dumps(content).encode()
+        body = json.dumps(content, default=str).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
