@@ -264,6 +264,29 @@ func TestBinaryValidatesEveryEmbeddedConfig(t *testing.T) {
 	}
 }
 
+// What is valid and loses telemetry is told, without secrets, and no reason to fail.
+func TestBinaryValidateWarns(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	writeConfig(t, file, `
+receivers: {otlp: {protocols: {grpc: }}}
+processors: {batch: }
+exporters: {otlp_http: {endpoint: "https://api.honeycomb.io", headers: {x-honeycomb-team: very-secret}}, debug: }
+service: {pipelines: {metrics: {receivers: [otlp], processors: [batch], exporters: [otlp_http, debug]}}}
+`)
+	stdout, stderr, code := runBinary(t, nil, "validate", "--config", file)
+	require.Zero(t, code, stderr)
+	require.Empty(t, stdout)
+	require.Equal(t, 4, strings.Count(stderr, "lenscol: warning: "), stderr)
+	for _, text := range []string{"no memory_limiter", "batch before 2 exporters", "waits in memory", "without x-honeycomb-dataset"} {
+		require.Contains(t, stderr, text)
+	}
+	require.NotContains(t, stderr, "very-secret")
+
+	_, stderr, code = runBinary(t, nil, "validate", "--config", file, "--set", "service.pipelines.metrics.exporters=[debug]")
+	require.Zero(t, code)
+	require.Empty(t, stderr, "nothing leaves the process any more")
+}
+
 // What main.go repeats of builder-config.yaml has not drifted from it.
 func TestBinaryIsWhatBuilderConfigSays(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "builder-config.yaml"))

@@ -52,6 +52,9 @@ refused, and what ran before runs on. SIGINT and SIGTERM end it after what was t
 		if cmd.Name() != "featuregate" { // It takes the id of a gate.
 			cmd.Args = noArguments
 		}
+		if cmd.Name() == "validate" {
+			adviseAfter(cmd, set)
+		}
 		if cmd.Name() == "print-config" {
 			cmd.Long = "Prints the config that would run: all sources merged, variables expanded, defaults filled in.\n\n" +
 				"Secrets are redacted, with --mode=unredacted they are not."

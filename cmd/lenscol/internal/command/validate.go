@@ -1,0 +1,36 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command // import "github.com/lenscol/lenscol/cmd/lenscol/internal/command"
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/otelcol"
+	"go.uber.org/zap"
+
+	"github.com/lenscol/lenscol/internal/advice"
+)
+
+// adviseAfter makes upstream's validate print, to stderr, what of a valid config loses telemetry. The exit code stays 0.
+func adviseAfter(cmd *cobra.Command, set otelcol.CollectorSettings) {
+	uris := recordConfigFlags(cmd)
+	validate := cmd.RunE
+	cmd.Long = "Validates the config without running the collector, and exits with 1 where it is not valid. What is valid and loses telemetry all the\n" +
+		"same is printed to stderr, a line each: no memory limiter, a queue in memory before a backend that bills, and the like."
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := validate(cmd, args); err != nil {
+			return err
+		}
+		set.ConfigProviderSettings.ResolverSettings.URIs = uris.all()
+		snap, err := readSnapshot(cmd.Context(), set, zap.NewNop())
+		if err != nil {
+			return err
+		}
+		for _, line := range advice.Of(snap.effective) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "lenscol: warning:", line)
+		}
+		return nil
+	}
+}

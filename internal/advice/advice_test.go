@@ -1,0 +1,72 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package advice
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/provider/envprovider"
+
+	"github.com/lenscol/lenscol/configs"
+	"github.com/lenscol/lenscol/confmap/lenscolprovider"
+)
+
+func TestOf(t *testing.T) {
+	for _, c := range []struct{ name, yaml, want string }{
+		{"nothing", "service: {pipelines: {traces: {receivers: [otlp], processors: [memory_limiter], exporters: [jsonl]}}}", ""},
+		{"no memory_limiter", "service: {pipelines: {traces: {receivers: [otlp], exporters: [jsonl]}}}", "service.pipelines.traces.processors: no memory_limiter"},
+		{"nothing is held", "service: {pipelines: {traces: {receivers: [otlp], exporters: [nop]}}}", ""},
+		{"behind a connector", "connectors: {forward: {}}\nservice: {pipelines: {traces: {receivers: [forward], exporters: [jsonl]}}}", ""},
+		{"late memory_limiter", "service: {pipelines: {logs/a: {receivers: [otlp], processors: [batch, memory_limiter/x], exporters: [jsonl]}}}",
+			"service.pipelines.logs/a.processors: memory_limiter is not the first"},
+		{"batch before a fan-out", "service: {pipelines: {traces: {receivers: [otlp], processors: [memory_limiter, batch/b], exporters: [jsonl, otlp_http]}}}",
+			"batch/b before 2 exporters acknowledges"},
+		{"batch before one", "service: {pipelines: {traces: {receivers: [otlp], processors: [memory_limiter, batch], exporters: [jsonl]}}}", ""},
+		{"paid, in memory", "exporters: {otlp_http/h: {endpoint: 'https://api.eu1.honeycomb.io:443'}}\n" + traces("otlp_http/h"), "exporters.otlp_http/h.sending_queue: what waits for Honeycomb"},
+		{"paid by gRPC", "exporters: {otlp: {endpoint: 'api.honeycomb.io:443'}}\n" + traces("otlp"), "what waits for Honeycomb"},
+		{"paid by its header", "exporters: {otlp_http: {endpoint: 'https://proxy.site', headers: {DD-API-KEY: x}}}\n" + traces("otlp_http"), "what waits for Datadog"},
+		{"not paid", "exporters: {otlp_http: {endpoint: 'https://honeycomb.io.example'}}\n" + traces("otlp_http"), ""},
+		{"paid, on disk", "exporters: {otlp_http: {endpoint: 'https://otlp.nr-data.net', sending_queue: {storage: file_storage}}}\n" + traces("otlp_http"), ""},
+		{"metrics to Weave", "exporters: {otlp_http: {metrics_endpoint: 'https://trace.wandb.ai/otel/v1/metrics', sending_queue: {storage: s}}}\n" +
+			strings.ReplaceAll(traces("otlp_http"), "traces", "metrics"), "Weave takes traces alone, it refuses metrics"},
+		{"metrics without a dataset", "exporters: {otlp_http: {endpoint: 'https://api.honeycomb.io', sending_queue: {storage: s}, headers: {x-honeycomb-team: k}}}\n" +
+			strings.ReplaceAll(traces("otlp_http"), "traces", "metrics"), "without x-honeycomb-dataset"},
+		{"metrics with one", "exporters: {otlp_http: {endpoint: 'https://api.honeycomb.io', sending_queue: {storage: s}, headers: [{name: X-Honeycomb-Dataset, value: d}]}}\n" +
+			strings.ReplaceAll(traces("otlp_http"), "traces", "metrics"), ""},
+		{"weave in memory", "exporters: {weave: {}}\n" + traces("weave"), "what waits for Weave"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			retrieved, err := confmap.NewRetrievedFromYAML([]byte(c.yaml))
+			require.NoError(t, err)
+			conf, err := retrieved.AsConf()
+			require.NoError(t, err)
+			lines := Of(conf)
+			if c.want == "" {
+				require.Empty(t, lines)
+				return
+			}
+			require.Len(t, lines, 1)
+			require.Contains(t, lines[0], c.want)
+		})
+	}
+}
+
+func traces(exporter string) string {
+	return "service: {pipelines: {traces: {receivers: [otlp], processors: [memory_limiter], exporters: [" + exporter + "]}}}"
+}
+
+func TestNothingAboutOurOwnConfigs(t *testing.T) {
+	for _, name := range configs.Names() {
+		resolver, err := confmap.NewResolver(confmap.ResolverSettings{
+			URIs: []string{"lenscol:" + name}, ProviderFactories: []confmap.ProviderFactory{lenscolprovider.NewFactory(), envprovider.NewFactory()},
+		})
+		require.NoError(t, err)
+		conf, err := resolver.Resolve(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, Of(conf), name)
+	}
+}
