@@ -192,6 +192,7 @@ func budgeted(list []attr, limit int, kept map[string]bool, n *Counts) []attr {
 		p.addAttrs("", list, kept)
 		if markers, fits := p.cut(limit-budgetSpare, n); fits {
 			if dropped > 0 {
+				n[Truncated]++
 				markers = append(markers, integer(droppedCount+"attributes", int64(dropped)))
 			}
 			return settled(append(list, markers...), n)

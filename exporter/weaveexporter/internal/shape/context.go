@@ -40,11 +40,11 @@ type scope struct {
 	thread    string // of its spans; empty: none
 }
 
-// A resource may take a fourth of what a span may, and a scope an eighth. What is cut off a scope is no loss: Weave stores none.
+// A resource may take a fourth of what a span may, and a scope an eighth. A scope itself is stored nowhere.
 const (
 	resourceShare = 4
 	scopeShare    = 8
-	maxURL        = 4096
+	maxNameBytes  = 1024 // of a schema URL, and of a scope's name and version
 )
 
 func (r *resource) routable() bool { return r.target.known() }
@@ -66,13 +66,13 @@ func (s *Shaper) resource(in ptrace.ResourceSpans, n *Counts) *resource {
 	b = appendAttrs(b, tagResAttr, list)
 	b = appendUint(b, tag(2, varint), uint64(in.Resource().DroppedAttributesCount()))
 	b = closeMessage(b, at)
-	out.bytes = appendText(b, tag(3, length), urlText(in.SchemaUrl(), n))
+	out.bytes = appendText(b, tag(3, length), nameText(in.SchemaUrl(), n))
 	return out
 }
 
 func (s *Shaper) scope(in ptrace.ScopeSpans, of *resource, r *Result) *scope {
 	sc, n := in.Scope(), &r.Rewritten
-	out := &scope{resource: of, size: in.Spans().Len(), name: urlText(sc.Name(), n), vers: urlText(sc.Version(), n)}
+	out := &scope{resource: of, size: in.Spans().Len(), name: nameText(sc.Name(), n), vers: nameText(sc.Version(), n)}
 	list := cleaned(appendMap(nil, sc.Attributes()), n)
 	out.attrs = budgeted(settled(list, n), s.spanBytes/scopeShare, keptOfNone, n)
 	out.run, out.runSource = s.aboveRun(out, r)
@@ -85,17 +85,17 @@ func (s *Shaper) scope(in ptrace.ScopeSpans, of *resource, r *Result) *scope {
 	b = appendAttrs(b, tagScopeAttr, out.attrs)
 	b = appendUint(b, tag(4, varint), uint64(sc.DroppedAttributesCount()))
 	b = closeMessage(b, at)
-	out.bytes = appendText(b, tag(3, length), urlText(in.SchemaUrl(), n))
+	out.bytes = appendText(b, tag(3, length), nameText(in.SchemaUrl(), n))
 	return out
 }
 
-// urlText is a text that has no need to be long.
-func urlText(s string, n *Counts) string {
+// nameText is a text that has no need to be long.
+func nameText(s string, n *Counts) string {
 	s = cleanText(s, n)
-	if len(s) > maxURL {
+	if len(s) > maxNameBytes {
 		n[Truncated]++
 	}
-	return cutText(s, maxURL)
+	return cutText(s, maxNameBytes)
 }
 
 // tail is what spans of the scope get, with copies below wandb.attributes or without.

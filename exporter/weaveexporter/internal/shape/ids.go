@@ -148,7 +148,7 @@ func (m *ids) rename(s *span, e *entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range s.links {
-		if l := &s.links[i]; !l.id.IsEmpty() {
+		if l := &s.links[i]; !l.trace.IsEmpty() && !l.id.IsEmpty() {
 			l.id = m.refer(spanID{l.trace, l.id}, e.resource)
 		}
 	}

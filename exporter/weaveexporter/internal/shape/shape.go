@@ -27,7 +27,7 @@ type Shaper struct {
 	opts      Options
 	endpoint  Endpoint // of spans that are of no agent
 	spanBytes int
-	always    bool // every span takes the long way
+	always    bool // every span takes the long way, in tests
 	display   displayTemplate
 	promote   promotion
 	stepMask  mask
@@ -43,7 +43,10 @@ func New(o Options) (*Shaper, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Shaper{opts: o, spanBytes: min(o.SpanBytes, o.RequestBytes/requestShare), promote: newPromotion(o.Promote), stepMask: newStepMask(o.StepFrom), runFrom: runSources(o.RunIDFrom)}
+	s := &Shaper{
+		opts: o, spanBytes: min(o.SpanBytes, o.RequestBytes/requestShare), promote: newPromotion(o.Promote), stepMask: newStepMask(o.StepFrom),
+		runFrom: runSources(o.RunIDFrom), ids: newIDs(o.DuplicateIDs),
+	}
 	if o.Mode == ModeAgents {
 		s.endpoint = Agents
 	}
@@ -52,7 +55,6 @@ func New(o Options) (*Shaper, error) {
 		s.runMask.add(keyBit(key))
 		s.runMask.add(keyBit(key + leafPart))
 	}
-	s.ids = newIDs(o.DuplicateIDs)
 	s.workers.New = func() any { return newWorker(s) }
 	return s, nil
 }
