@@ -51,6 +51,14 @@ func (g SpanGroup) EmitSpan(ctx context.Context, name string, start, end time.Ti
 	return emit(ctx, name, start, end, EmitOptions{}, attrs)
 }
 
+// EmitSpanWith is [SpanGroup.EmitSpan] with options.
+func (g SpanGroup) EmitSpanWith(ctx context.Context, name string, start, end time.Time, o EmitOptions, attrs ...Attr) *Span {
+	if !g.Enabled() {
+		return nil
+	}
+	return emit(ctx, name, start, end, o, attrs)
+}
+
 func emit(ctx context.Context, name string, from, to time.Time, o EmitOptions, attrs []Attr) *Span {
 	// Without their monotonic readings: the times that are exported are those of the wall clock.
 	from, to = from.Round(0), to.Round(0)

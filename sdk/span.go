@@ -180,7 +180,7 @@ func (s *Span) Finish(err *error) {
 // "type: text" where no group stands before the span and in wrapped functions, as NeMo Lens has it. Nil does nothing.
 func (s *Span) Fail(err error) {
 	if s != nil && err != nil {
-		s.fail(fmt.Sprintf("%T", err), err.Error())
+		s.fail(fmt.Sprintf("%T", err), fmt.Sprint(err)) // Sprint survives an Error method that panics, as of a nil pointer
 	}
 }
 
@@ -199,7 +199,7 @@ func (s *Span) fail(kind, message string) {
 // RecordError records err as an exception event and leaves the status. Nil does nothing.
 func (s *Span) RecordError(err error) {
 	if s != nil && err != nil && s.span.IsRecording() {
-		s.exception(fmt.Sprintf("%T", err), redaction.Load().text(err.Error()))
+		s.exception(fmt.Sprintf("%T", err), redaction.Load().text(fmt.Sprint(err)))
 	}
 }
 
@@ -239,10 +239,10 @@ func (s *Span) AddLink(to trace.SpanContext, attrs ...Attr) {
 	}
 }
 
-// SetStatus sets the status. Only an error has a description.
+// SetStatus sets the status. Only an error has a description, which passes the redaction's patterns as the text of an error does.
 func (s *Span) SetStatus(code codes.Code, description string) {
 	if s != nil {
-		s.span.SetStatus(code, description)
+		s.span.SetStatus(code, redaction.Load().text(description))
 	}
 }
 

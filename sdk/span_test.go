@@ -255,11 +255,13 @@ func TestWrappersKeepArgumentsAndResults(t *testing.T) {
 func TestEmitSpanWithOptions(t *testing.T) {
 	recorder := record(t)
 	start := time.Unix(1700000000, 5)
-	EmitSpanWith(t.Context(), "past", start, start.Add(time.Second), EmitOptions{
+	require.Nil(t, Group("step").EmitSpanWith(t.Context(), "off", start, start, EmitOptions{}))
+	require.NotNil(t, EmitSpanWith(t.Context(), "no group", start, start, EmitOptions{}))
+	on(t).EmitSpanWith(t.Context(), "past", start, start.Add(time.Second), EmitOptions{
 		Events: []Event{{"cached", start.Add(time.Millisecond)}}, Status: codes.Error, Description: "no disk",
 	}, Int("a", 1))
-	require.Len(t, recorder.Ended(), 1)
-	span := recorder.Ended()[0]
+	require.Len(t, recorder.Ended(), 2)
+	span := recorder.Ended()[1]
 	require.Equal(t, sdktrace.Status{Code: codes.Error, Description: "no disk"}, span.Status())
 	require.Len(t, span.Events(), 1)
 	require.Equal(t, "cached", span.Events()[0].Name)
@@ -421,7 +423,28 @@ func TestRedactionPatterns(t *testing.T) {
 	require.Equal(t, []string{"sk-1", "b"}, list)
 	require.Equal(t, "*errors.errorString: refused [REDACTED]", got.Status().Description)
 	require.Equal(t, "refused [REDACTED]", attrsOf(got.Events()[0].Attributes)["exception.message"])
+
+	_, span = Start(t.Context(), "s")
+	span.SetStatus(codes.Error, "refused sk-abc")
+	span.End()
+	require.Equal(t, "refused [REDACTED]", recorder.Ended()[1].Status().Description)
 }
+
+// An error's own method must not fail what the error is of.
+func TestErrorThatPanics(t *testing.T) {
+	recorder := record(t)
+	err := func() (err error) {
+		_, span := Start(t.Context(), "s")
+		defer span.Finish(&err)
+		return (*errorOfNil)(nil)
+	}()
+	require.Equal(t, (*errorOfNil)(nil), err)
+	require.Equal(t, "*lens.errorOfNil: <nil>", recorder.Ended()[0].Status().Description)
+}
+
+type errorOfNil struct{ text string }
+
+func (e *errorOfNil) Error() string { return e.text }
 
 func TestManyGoroutines(t *testing.T) {
 	recorder := record(t)

@@ -26,7 +26,7 @@ import (
 // Fields, variables and defaults are those of NeMo Lens 0.2; the retired export_* settings are kept. A variable is PREFIX_ and
 // the name that stands here, unless it is whole.
 type Config struct {
-	Enabled     bool   // ENABLED; false
+	Enabled     bool   // ENABLED, unless OTEL_SDK_DISABLED is true; false
 	ServiceName string // whole: OTEL_SERVICE_NAME; "nemo"
 
 	ExportStrategy   string  // EXPORT_STRATEGY, a name of package rank; "single_rank"

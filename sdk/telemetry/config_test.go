@@ -129,6 +129,15 @@ func TestBooleans(t *testing.T) {
 	}
 }
 
+// OpenTelemetry's variable switches off whatever Lens's says; by its specification nothing but true is true.
+func TestSDKDisabled(t *testing.T) {
+	for text, want := range map[string]bool{"true": false, " TRUE ": false, "1": true, "false": true, "": true} {
+		c, err := fromEnv(Source{}, map[string]string{"NEMO_LENS_ENABLED": "1", "OTEL_SDK_DISABLED": text})
+		require.NoError(t, err)
+		require.Equal(t, want, c.Enabled, text)
+	}
+}
+
 func TestErrorsAreOfThreeKinds(t *testing.T) {
 	_, err := fromEnv(Source{Prefix: PrefixRL, Fallback: PrefixLens}, map[string]string{
 		"NEMO_RL_OTEL_ENABLED": "perhaps", "NEMO_LENS_EXPORT_RANK": "x", "NEMO_LENS_EXPORT_SAMPLE_RATE": "y"})

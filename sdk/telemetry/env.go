@@ -49,6 +49,9 @@ func FromEnv(s Source) (Config, error) {
 	c := Default()
 
 	read(&r, &c.Enabled, parseBool, r.prefixed("enabled"))
+	if disabled, _ := s.LookupEnv("OTEL_SDK_DISABLED"); strings.EqualFold(strings.TrimSpace(disabled), "true") {
+		c.Enabled = false // as in the SDK for Python
+	}
 	read(&r, &c.ServiceName, parseText, variable{"service_name", []string{"OTEL_SERVICE_NAME"}})
 	read(&r, &c.ExportStrategy, parseText, r.prefixed("export_strategy"))
 	read(&r, &c.ExportRank, parseInt, r.prefixed("export_rank"))

@@ -4,9 +4,11 @@
 package telemetry // import "github.com/lenscol/lenscol/sdk/telemetry"
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lenscol/lenscol/sdk/resource"
@@ -44,6 +46,22 @@ func mendEnvironment() error {
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// maxQueue bounds queues and batches: more is memory, of which a rank has better use, and is mostly a typing error.
+const maxQueue = 1 << 20
+
+// checkBatches refuses sizes of queues and batches at which the SDK panics, or runs out of memory. What is no number it ignores and
+// logs.
+func checkBatches() error {
+	for _, name := range []string{"OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "OTEL_BLRP_MAX_QUEUE_SIZE", "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE"} {
+		text := strings.TrimSpace(os.Getenv(name))
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err == nil && (n < 1 || n > maxQueue) || errors.Is(err, strconv.ErrRange) {
+			return fmt.Errorf("%s: %q must be 1 to %d", name, text, maxQueue)
 		}
 	}
 	return nil

@@ -110,6 +110,15 @@ func (h *Handle) LeakedSpans() uint64 {
 	return h.closer.Closed()
 }
 
+// UntrackedSpans is how many spans were started while there was no room to note them, with some 131,072 open: Shutdown does not
+// end those.
+func (h *Handle) UntrackedSpans() uint64 {
+	if h.closer == nil {
+		return 0
+	}
+	return h.closer.Untracked()
+}
+
 // ForceFlush exports what all signals hold, all at once, and returns when that is done or ctx is over, after [DefaultTimeout]
 // where ctx has no deadline. The error names each signal that was not exported. After Shutdown it does nothing.
 func (h *Handle) ForceFlush(ctx context.Context) error {

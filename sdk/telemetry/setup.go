@@ -108,7 +108,7 @@ func (id identity) exports(ctx context.Context, cfg Config, o *options) (bool, e
 // start makes the providers, and then all else that runs while the process exports.
 func (h *Handle) start(ctx context.Context, cfg Config, o *options) error {
 	h.exporting = true
-	if err := mendEnvironment(); err != nil {
+	if err := errors.Join(checkBatches(), mendEnvironment()); err != nil {
 		return err
 	}
 	if cfg.Exporter == ExporterConsole {

@@ -173,7 +173,7 @@ func TestLikeNeMoLens(t *testing.T) {
 			_, span := h.TracerProvider().Tracer("mine").Start(t.Context(), "nothing")
 			require.False(t, span.IsRecording())
 			h.RegisterSpanProcessor(tracetest.NewSpanRecorder())
-			require.Zero(t, h.LeakedSpans())
+			require.Zero(t, h.LeakedSpans()+h.UntrackedSpans())
 			require.NoError(t, h.ForceFlush(t.Context()))
 			require.Equal(t, []any{tracers, meters, loggers, propagator},
 				[]any{otel.GetTracerProvider(), otel.GetMeterProvider(), logglobal.GetLoggerProvider(), otel.GetTextMapPropagator()})
@@ -239,6 +239,7 @@ func TestLikeNeMoLens(t *testing.T) {
 		require.Equal(t, []string{"last"}, s.metricNames())
 		require.Equal(t, []string{"last"}, s.logBodies(), "logs are flushed, as Lens does not")
 		require.EqualValues(t, 2, h.LeakedSpans())
+		require.Zero(t, h.UntrackedSpans())
 		require.LessOrEqual(t, s.span(t, "inner").EndTimeUnixNano, s.span(t, "outer").EndTimeUnixNano, "innermost first")
 		for _, name := range []string{"inner", "outer"} {
 			span := s.span(t, name)
@@ -345,6 +346,12 @@ func TestSetupErrors(t *testing.T) {
 			want: `set up telemetry: export_strategy: "single_rank": export_rank: 9 is not below the world size 4`},
 		{name: "local rank", env: map[string]string{"LOCAL_RANK": "first"}, opts: []Option{WithRank(0, 4)},
 			want: `set up telemetry: LOCAL_RANK: "first" is not an integer from 0 on`},
+		{name: "queue of spans", env: map[string]string{"OTEL_BSP_MAX_QUEUE_SIZE": " -1 "}, // the SDK panics
+			want: `set up telemetry: OTEL_BSP_MAX_QUEUE_SIZE: "-1" must be 1 to 1048576`},
+		{name: "batch of spans", env: map[string]string{"OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "0"},
+			want: `set up telemetry: OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "0" must be 1 to 1048576`},
+		{name: "queue of logs", env: map[string]string{"OTEL_BLRP_MAX_QUEUE_SIZE": "99999999999999999999"},
+			want: `set up telemetry: OTEL_BLRP_MAX_QUEUE_SIZE: "99999999999999999999" must be 1 to 1048576`},
 		{name: "several fields", set: func(c *Config) { c.ServiceName, c.Traces.Protocol = "", "" },
 			want: "set up telemetry: service_name: it is empty, must be the name of the service\n" +
 				`traces.protocol: unknown protocol "", must be grpc, http/protobuf, http/json, console or none`},

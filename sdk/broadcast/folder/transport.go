@@ -79,9 +79,9 @@ func (t *Transport) Broadcast(ctx context.Context, source int, data []byte) ([]b
 		return data, err
 	}
 	if t.config.Rank == source {
-		err = t.answer(ctx, round, data)
+		_, err = bounded(ctx, func() ([]byte, error) { return nil, t.answer(ctx, round, data) })
 	} else {
-		data, err = t.ask(ctx, newTicket(round, source, t.config.Rank))
+		data, err = bounded(ctx, func() ([]byte, error) { return t.ask(ctx, newTicket(round, source, t.config.Rank)) })
 	}
 	if err != nil {
 		return data, fmt.Errorf("by way of %s: %w", t.folder, err)
