@@ -4,11 +4,17 @@
 package lenshealth
 
 import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/extension"
@@ -87,5 +93,37 @@ func TestConfigGood(t *testing.T) {
 		cfg := createDefaultConfig().(*Config)
 		require.NoError(t, conf.Unmarshal(cfg))
 		require.NoError(t, confmap.Validate(cfg), text)
+	}
+}
+
+// docs/health.md is the page of every setting, and of every reason that the schema knows.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "health.md"))
+	require.NoError(t, err)
+	fields := reflect.TypeFor[Config]()
+	for i := range fields.NumField() {
+		require.Contains(t, string(page), "| `"+fields.Field(i).Tag.Get("mapstructure")+"` |")
+	}
+	schema, err := os.ReadFile(filepath.Join("..", "..", "docs", "health.schema.json"))
+	require.NoError(t, err)
+	codes := regexp.MustCompile(`"code": \{"enum": \[([^]]+)\]`).FindSubmatch(schema)
+	require.NotNil(t, codes)
+	for _, code := range strings.Split(string(codes[1]), ", ") {
+		require.Contains(t, string(page), "| `"+strings.Trim(code, `"`)+"` |")
+	}
+	example := regexp.MustCompile("(?s)```json\n(.*?)```").FindSubmatch(page)
+	require.NotNil(t, example)
+	requireSchema(t, "health", example[1])
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(extensions:.*?)```").FindAllSubmatch(page, -1) {
+		retrieved, err := confmap.NewRetrievedFromYAML(block[1])
+		require.NoError(t, err)
+		conf, err := retrieved.AsConf()
+		require.NoError(t, err)
+		section, err := conf.Sub("extensions::lens_health")
+		require.NoError(t, err)
+		cfg := createDefaultConfig().(*Config)
+		require.NoError(t, section.Unmarshal(cfg))
+		cfg.Token = configopaque.String(strings.ReplaceAll(string(cfg.Token), "${env:LENSCOL_HEALTH_TOKEN}", testToken))
+		require.NoError(t, confmap.Validate(cfg))
 	}
 }

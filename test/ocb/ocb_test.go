@@ -9,6 +9,7 @@ package ocb // import "github.com/lenscol/lenscol/test/ocb"
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,8 +52,13 @@ providers:
 	config["dist"].(map[string]any)["output_path"] = filepath.Join(work, "out")
 	for _, block := range documented(t, root) {
 		for section, entries := range block {
+			several, ok := entries.([]any)
+			if !ok { // telemetry: one factory
+				config[section] = entries
+				continue
+			}
 			list, _ := config[section].([]any)
-			for _, entry := range entries.([]any) {
+			for _, entry := range several {
 				if line, ok := entry.(string); ok {
 					module, path, _ := strings.Cut(line, " => ")
 					entry = module + " => " + strconv.Quote(strings.Replace(path, "/path/to/lenscol", root, 1))
@@ -80,7 +86,8 @@ providers:
 	bin := filepath.Join(work, "out", "stranger")
 	out, err = exec.Command(bin, "components").Output()
 	require.NoError(t, err)
-	require.Len(t, regexp.MustCompile(`(?m)module: `+ours+` `).FindAll(out, -1), len(components(t, root)),
+	listed := slices.DeleteFunc(components(t, root), func(c string) bool { return strings.HasPrefix(c, "telemetry ") }) // The command leaves it out.
+	require.Len(t, regexp.MustCompile(`(?m)module: `+ours+` `).FindAll(out, -1), len(listed),
 		"every component of ours is in the build:\n%s", out)
 	requireArchives(t, bin)
 }
@@ -108,8 +115,11 @@ func components(t *testing.T, root string) []string {
 func imports(builderConfig map[string]any) []string {
 	var list []string
 	for section, entries := range builderConfig {
-		entries, _ := entries.([]any)
-		for _, entry := range entries {
+		several, ok := entries.([]any)
+		if !ok { // telemetry: one factory
+			several = []any{entries}
+		}
+		for _, entry := range several {
 			if entry, ok := entry.(map[string]any); ok {
 				if path, _ := entry["import"].(string); strings.HasPrefix(path, ours+"/") {
 					list = append(list, section+" "+path)
@@ -142,22 +152,33 @@ func parse(t *testing.T, yaml string) map[string]any {
 }
 
 // requireArchives starts a collector with a jsonl exporter at its defaults, sends it one span, and finds
-// it in the file once the collector has stopped.
+// it in the file once the collector has stopped. Its health is read from inside.
 func requireArchives(t *testing.T, bin string) {
-	collector := testbed.Start(t, testbed.Options{Binary: bin, Config: `
+	health := testbed.FreePort(t)
+	collector := testbed.Start(t, testbed.Options{Binary: bin, Env: []string{"LENSCOL_HEALTH_PORT=" + health}, Config: `
 receivers:
   otlp:
     protocols:
       grpc: {endpoint: "127.0.0.1:${env:LENSCOL_GRPC_PORT}"}
       http: {endpoint: "127.0.0.1:${env:LENSCOL_HTTP_PORT}"}
 exporters: {jsonl: }
+extensions: {lens_health: {endpoint: "127.0.0.1:${env:LENSCOL_HEALTH_PORT}"}}
 service:
+  extensions: [lens_health]
   telemetry: {metrics: {level: none}}
   pipelines: {traces: {receivers: [otlp], exporters: [jsonl]}}
 `})
 	require.NoError(t, collector.Client().HTTP(t.Context(), "traces", testbed.JSON, []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[
 		{"name":"from afar","traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708",
 		"startTimeUnixNano":"1000","endTimeUnixNano":"3500"}]}]}]}`), false))
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get("http://127.0.0.1:" + health + "/health")
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	var report struct{ Status, Source string }
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&report))
+	require.Equal(t, "inside", report.Source)
+	require.Equal(t, "healthy", report.Status)
 	collector.Stop()
 
 	lines, err := os.ReadFile(filepath.Join(collector.Dir, "lens-data", "traces.jsonl"))
