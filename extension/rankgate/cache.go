@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
 	"github.com/lenscol/lenscol/internal/ranks"
+	"github.com/lenscol/lenscol/internal/runview"
 )
 
 // cache holds the decisions about resources by the bytes that they come in. A process sends the same ones with every
@@ -26,7 +27,11 @@ type cache struct {
 	size       int // bytes of the keys in young
 }
 
-type decisions [ranks.Signals]ranks.Decision // by signal
+// decisions are what is known of a resource.
+type decisions struct {
+	bySignal [ranks.Signals]ranks.Decision
+	source   *runview.Source // nil where nobody looks at the runs
+}
 
 const (
 	maxCacheHalf = 8 << 20  // bytes of keys
@@ -38,8 +43,9 @@ func newCache(d *ranks.Decider) *cache {
 	return &cache{decider: d, young: map[string]decisions{}}
 }
 
-// decide is the decision about the resource with those bytes; false where they are no resource.
-func (c *cache) decide(signal ranks.Signal, resource []byte) (ranks.Decision, bool) {
+// decide is the decision about the resource with those bytes, and whose it is, where somebody looks at the runs. It is false
+// where they are no resource.
+func (c *cache) decide(signal ranks.Signal, resource []byte, watched bool) (ranks.Decision, *runview.Source, bool) {
 	c.mu.RLock()
 	d, young := c.young[string(resource)]
 	old := false
@@ -47,20 +53,26 @@ func (c *cache) decide(signal ranks.Signal, resource []byte) (ranks.Decision, bo
 		d, old = c.old[string(resource)]
 	}
 	c.mu.RUnlock()
-	if young {
-		return d[signal], true
+	known := (young || old) && (d.source != nil || !watched)
+	if young && known {
+		return d.bySignal[signal], d.source, true
 	}
-	if !old {
+	if !known {
 		attrs, ok := decodeResource(resource)
 		if !ok {
-			return ranks.Decision{}, false
+			return ranks.Decision{}, nil, false
 		}
-		for i := range d {
-			d[i] = c.decider.Decide(ranks.Signal(i), attrs)
+		for i := range d.bySignal {
+			d.bySignal[i] = c.decider.Decide(ranks.Signal(i), attrs)
+		}
+		if watched {
+			runview.Complete(attrs)
+			source := runview.SourceOf(attrs)
+			d.source = source.Clone()
 		}
 	}
 	c.add(resource, d)
-	return d[signal], true
+	return d.bySignal[signal], d.source, true
 }
 
 func (c *cache) add(resource []byte, d decisions) {
@@ -69,11 +81,17 @@ func (c *cache) add(resource []byte, d decisions) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.young[string(resource)]; ok {
+	if have, ok := c.young[string(resource)]; ok && have.source != nil {
 		return
+	} else if ok {
+		c.size -= len(resource) + entryCost
 	}
-	if c.size += len(resource) + entryCost; c.size > maxCacheHalf {
-		c.old, c.young, c.size = c.young, map[string]decisions{}, len(resource)+entryCost
+	cost := len(resource) + entryCost
+	if d.source != nil {
+		cost += d.source.Size()
+	}
+	if c.size += cost; c.size > maxCacheHalf {
+		c.old, c.young, c.size = c.young, map[string]decisions{}, cost
 	}
 	c.young[string(resource)] = d
 }

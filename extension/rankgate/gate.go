@@ -14,6 +14,7 @@ import (
 
 	"github.com/lenscol/lenscol/extension/rankgate/internal/metadata"
 	"github.com/lenscol/lenscol/internal/ranks"
+	"github.com/lenscol/lenscol/internal/runview"
 )
 
 // gate is the extension. What it does to a request is sifter's; how a request gets there is grpc.go's and http.go's.
@@ -23,6 +24,7 @@ type gate struct {
 	telemetry *metadata.TelemetryBuilder
 	paths     map[string]ranks.Signal // of HTTP requests
 	sifters   sync.Pool
+	feeds     [ranks.Signals]runview.Feed
 }
 
 var (
@@ -55,6 +57,9 @@ func newGate(set extension.Settings, cfg *Config) (*gate, error) {
 			cfg.LogsURLPath:    ranks.Logs,
 		},
 	}
+	for signal := range ranks.Signals {
+		g.feeds[signal] = runview.NewFeed(signal)
+	}
 	g.sifters.New = func() any { return &sifter{decider: decider, decisions: g.decisions} }
 	return g, nil
 }
@@ -70,6 +75,7 @@ func (g *gate) Shutdown(context.Context) error {
 type outcome struct {
 	signal ranks.Signal
 	tally  *ranks.Tally
+	report *runview.Report // nil where nobody looks at the runs
 }
 
 // sift hands the bytes of a request that go on to use, the request itself where that is all of it or where it cannot be
@@ -83,10 +89,14 @@ func (g *gate) sift(signal ranks.Signal, data mem.BufferSlice, use func(request 
 	}()
 	request := s.materialize(data)
 	o := outcome{signal: signal, tally: g.reporter.Tally()}
+	if runview.Current() != nil {
+		o.report = runview.NewReport()
+	}
+	s.report = o.report
 	kept, ok := s.sift(signal, request, o.tally)
 	if !ok { // the receiver refuses it too: it counts nothing
-		g.reporter.Discard(o.tally)
-		o.tally = g.reporter.Tally()
+		g.settle(context.Background(), o, false)
+		o = outcome{signal: signal, tally: g.reporter.Tally()}
 		kept = request
 	}
 	use(kept, o)
@@ -99,4 +109,11 @@ func (g *gate) settle(ctx context.Context, o outcome, accepted bool) {
 	} else {
 		g.reporter.Discard(o.tally)
 	}
+	if o.report == nil {
+		return
+	}
+	if model := runview.Current(); model != nil && accepted {
+		model.Apply(g.feeds[o.signal], o.report)
+	}
+	o.report.Release()
 }

@@ -63,7 +63,7 @@ func TestCacheIsBounded(t *testing.T) {
 		return append(attribute("dl.rank", []byte{0x18, byte(i % 2)}), attribute("pad", appendField(nil, 1, fmt.Appendf(nil, "%0*d", pad, i)))...)
 	}
 	for i := range 20_000 {
-		d, ok := c.decide(ranks.Traces, resource(i, 2000))
+		d, _, ok := c.decide(ranks.Traces, resource(i, 2000), i%3 == 0)
 		require.True(t, ok)
 		require.Equal(t, i%2 == 0, d.Keep)
 		require.LessOrEqual(t, c.size, maxCacheHalf)
@@ -71,8 +71,11 @@ func TestCacheIsBounded(t *testing.T) {
 	bytes := 0
 	for _, half := range []map[string]decisions{c.young, c.old} {
 		require.NotEmpty(t, half)
-		for key := range half {
+		for key, d := range half {
 			bytes += len(key) + entryCost
+			if d.source != nil {
+				bytes += d.source.Size()
+			}
 		}
 	}
 	require.LessOrEqual(t, bytes, 2*maxCacheHalf)
@@ -80,8 +83,8 @@ func TestCacheIsBounded(t *testing.T) {
 	// What is used stays, though the halves change.
 	used := resource(2, 100)
 	for i := range 20_000 {
-		_, _ = c.decide(ranks.Logs, used)
-		_, _ = c.decide(ranks.Logs, resource(i, 2000))
+		_, _, _ = c.decide(ranks.Logs, used, false)
+		_, _, _ = c.decide(ranks.Logs, resource(i, 2000), false)
 	}
 	_, young := c.young[string(used)]
 	_, old := c.old[string(used)]
@@ -89,12 +92,12 @@ func TestCacheIsBounded(t *testing.T) {
 
 	// A large one is decided and not kept.
 	large := resource(1, maxCacheKey)
-	d, ok := c.decide(ranks.Traces, large)
+	d, _, ok := c.decide(ranks.Traces, large, true)
 	require.True(t, ok)
 	require.False(t, d.Keep)
 	require.NotContains(t, c.young, string(large))
 
-	_, ok = c.decide(ranks.Traces, []byte{0xff})
+	_, _, ok = c.decide(ranks.Traces, []byte{0xff}, false)
 	require.False(t, ok, "no resource")
 }
 

@@ -20,6 +20,7 @@ const (
 	spanID     // 8 bytes or none
 	fixed64s   // packed
 	varints    // packed
+	code       // varint: status code of a span, severity of a log record
 	unassigned // no action: a field number that the message does not have
 	firstMessage
 )
@@ -71,10 +72,10 @@ var schema = [endMessages]map[int]action{
 	},
 	mEvent:  {1: fixed64, 2: length, 3: mKeyValue, 4: varint},
 	mLink:   {1: traceID, 2: spanID, 3: length, 4: mKeyValue, 5: varint, 6: fixed32},
-	mStatus: {2: length, 3: varint},
+	mStatus: {2: length, 3: code},
 
 	mLogRecord: {
-		1: fixed64, 2: varint, 3: length, 5: mAnyValue, 6: mKeyValue, 7: varint, 8: fixed32, 9: traceID, 10: spanID,
+		1: fixed64, 2: code, 3: length, 5: mAnyValue, 6: mKeyValue, 7: varint, 8: fixed32, 9: traceID, 10: spanID,
 		11: fixed64, 12: length,
 	},
 
@@ -121,10 +122,19 @@ const (
 
 	fieldItem = 2 // of ScopeSpans and ScopeLogs
 
-	fieldSpanName    = 5
-	fieldSpanStatus  = 15
-	fieldStatusCode  = 3
-	fieldLogSeverity = 2
+	fieldSpanName      = 5
+	fieldSpanStart     = 7
+	fieldSpanEnd       = 8
+	fieldSpanAttribute = 9
+	fieldSpanStatus    = 15
+	fieldStatusCode    = 3
+	fieldLogSeverity   = 2
+
+	fieldKey    = 1 // of an attribute
+	fieldValue  = 2
+	fieldInt    = 3 // of a value
+	fieldDouble = 4
+	fieldsValue = 8 // the last one
 )
 
 const (
@@ -165,7 +175,7 @@ func actionFor(known action, wire int) action {
 	switch known {
 	case unassigned:
 		return asUnknown
-	case varint:
+	case varint, code:
 		want = wireVarint
 	case fixed64:
 		want = wireFixed64

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/lenscol/lenscol/internal/ranks"
+	"github.com/lenscol/lenscol/internal/runview"
 )
 
 // sifter takes the resources of ranks that do not export out of the bytes of a request.
@@ -22,6 +23,7 @@ type sifter struct {
 	decider   *ranks.Decider
 	decisions *cache
 	walker    walker
+	report    *runview.Report // of what is dropped, for those who look at the runs; nil where nobody does
 
 	in       []byte  // a request that came in pieces
 	out      []byte  // what goes on of the request
@@ -55,7 +57,7 @@ const maxKept = 8 << 20
 func (s *sifter) trim() bool {
 	clear(s.scopes[:cap(s.scopes)]) // they point into requests
 	return cap(s.in) <= maxKept && cap(s.out) <= maxKept && cap(s.resource) <= maxKept && cap(s.part) <= maxKept && cap(s.inScope) <= maxKept &&
-		cap(s.walker.stack) <= maxKept/16 && cap(s.picked) <= maxKept && cap(s.scopes) <= maxKept/1024
+		cap(s.walker.stack) <= maxKept/16 && cap(s.walker.notice.spans) <= maxKept/1024 && cap(s.picked) <= maxKept && cap(s.scopes) <= maxKept/1024
 }
 
 // materialize is the request in one piece. grpc's own pools clear a buffer of up to four times the size for that.
@@ -118,20 +120,22 @@ func (s *sifter) judge(signal ranks.Signal, content []byte, tally *ranks.Tally) 
 	if !ok {
 		return none, false
 	}
-	d, ok := s.decisions.decide(signal, resource)
+	d, source, ok := s.decisions.decide(signal, resource, s.report != nil)
 	if !ok {
 		return none, false
 	}
 	tally.Resource(d)
 
-	n := 0
+	n, errors := 0, 0
 	for _, sc := range s.scopes {
+		s.walker.notice.watch(s.report != nil && !d.Keep && s.counts(sc), signal)
 		items, ok := s.walker.walk(mScopeSpans+message(signal), sc.content, d.Keep)
 		if !ok {
 			return none, false
 		}
 		if s.counts(sc) {
 			n += items
+			errors += s.noticed(sc.content)
 		}
 	}
 	if d.Keep {
@@ -140,9 +144,14 @@ func (s *sifter) judge(signal ranks.Signal, content []byte, tally *ranks.Tally) 
 	}
 	kept := 0
 	if signal == ranks.Traces && s.decider.PicksSpans() || signal == ranks.Logs && s.decider.PicksRecords() {
-		kept = s.tallyPicks(signal, d, tally)
+		var keptErrors int
+		kept, keptErrors = s.tallyPicks(signal, d, tally)
+		errors -= keptErrors
 	}
 	tally.Dropped(d, d.Reason, n-kept)
+	if s.report != nil {
+		s.report.AddDropped(source, n-kept, errors, s.decider.Strategy(d))
+	}
 	switch {
 	case kept == 0:
 		return none, true
@@ -151,6 +160,17 @@ func (s *sifter) judge(signal ranks.Signal, content []byte, tally *ranks.Tally) 
 	default:
 		return some, true
 	}
+}
+
+// noticed reports the steps of a scope, and returns the number of its errors.
+func (s *sifter) noticed(scope []byte) (errors int) {
+	n := &s.walker.notice
+	for _, at := range n.spans {
+		if step, ok := stepAt(scope, at); ok {
+			s.report.Step(step)
+		}
+	}
+	return n.errors
 }
 
 // open reads a ResourceSpans or its like: its scopes go to s.scopes, the bytes of its resource are returned.
@@ -206,8 +226,9 @@ func (s *sifter) open(content []byte) (resource []byte, ok bool) {
 // counts reports whether pdata reads that scope: those in the old field only where there is none in the new one.
 func (s *sifter) counts(sc scope) bool { return !sc.old || !s.current }
 
-// tallyPicks goes through the items of a dropped resource, one by one, and tallies those that pass nevertheless.
-func (s *sifter) tallyPicks(signal ranks.Signal, d ranks.Decision, tally *ranks.Tally) (kept int) {
+// tallyPicks goes through the items of a dropped resource, one by one, and tallies those that pass nevertheless. So many of
+// them are errors.
+func (s *sifter) tallyPicks(signal ranks.Signal, d ranks.Decision, tally *ranks.Tally) (kept, errors int) {
 	s.picked = s.picked[:0]
 	for _, sc := range s.scopes {
 		if !s.counts(sc) {
@@ -218,21 +239,26 @@ func (s *sifter) tallyPicks(signal ranks.Signal, d ranks.Decision, tally *ranks.
 				continue
 			}
 			var reason ranks.Reason
-			var picked bool
+			var picked, isError bool
 			if signal == ranks.Traces {
 				name, status := spanFacts(f.content)
 				reason, picked = ranks.PicksSpan(s.decider, name, status)
+				isError = status == ptrace.StatusCodeError
 			} else {
 				reason, picked = ranks.ByError, s.decider.PicksRecord(severity(f.content))
+				isError = picked
 			}
 			if picked {
 				kept++
+				if isError {
+					errors++
+				}
 				tally.Kept(d, reason, 1)
 			}
 			s.picked = append(s.picked, picked)
 		}
 	}
-	return kept
+	return kept, errors
 }
 
 // pick is the content of a resource with the items of s.picked alone, and with the scopes that have any.

@@ -87,7 +87,10 @@ func skipGroup(buf []byte, pos int) (next int, ok bool) {
 
 // walker checks that pdata decodes a message, and counts the items in it. It keeps its own stack: hostile nesting costs
 // at most some bytes of it for each byte of the request, and is gone with the request.
-type walker struct{ stack []frame }
+type walker struct {
+	stack  []frame
+	notice notice
+}
 
 // frame is a message that is being read, while one within it is.
 type frame struct {
@@ -96,57 +99,63 @@ type frame struct {
 }
 
 // plainPrefix is the length of the fields at the beginning of a span that are as encoders write them, with tags and
-// lengths in their shortest form: all of a span, mostly, read without the tables.
-func plainPrefix(span []byte) int {
-	at := 0
+// lengths in their shortest form: all of a span, mostly, read without the tables. name is where the last field among them begins that has the span's name, -1 for none.
+func plainPrefix(span []byte) (at, name int) {
+	name = -1
 	for at+2 <= len(span) {
 		next := at + 2
 		size := int(span[at+1]) // or a number, or the first byte of one
 		switch span[at] {
 		case 1<<3 | wireLen: // trace id
 			if size != 16 {
-				return at
+				return at, name
 			}
 			next += size
 		case 2<<3 | wireLen, 4<<3 | wireLen: // span id, parent
 			if size != 8 {
-				return at
+				return at, name
 			}
 			next += size
-		case 3<<3 | wireLen, fieldSpanName<<3 | wireLen:
+		case 3<<3 | wireLen:
 			if size >= 0x80 {
-				return at
+				return at, name
 			}
 			next += size
+		case fieldSpanName<<3 | wireLen:
+			if size >= 0x80 {
+				return at, name
+			}
+			next += size
+			name = at
 		case 6<<3 | wireVarint, 10<<3 | wireVarint, 12<<3 | wireVarint, 14<<3 | wireVarint: // kind, dropped counts
 			if size >= 0x80 {
-				return at
+				return at, name
 			}
 		case 7<<3 | wireFixed64, 8<<3 | wireFixed64: // start, end
 			next = at + 9
 		case 9<<3 | wireLen: // attribute
 			next += size
 			if next > len(span) || !isPlain(span[at+2:next]) {
-				return at
+				return at, name
 			}
 		case fieldSpanStatus<<3 | wireLen:
 			if size != 0 { // set
-				return at
+				return at, name
 			}
 		case 16<<3&0x7f | 0x80 | wireFixed32: // flags, first byte of two
 			if size != 1 {
-				return at
+				return at, name
 			}
 			next = at + 6
 		default:
-			return at
+			return at, name
 		}
 		if next > len(span) {
-			return at
+			return at, name
 		}
 		at = next
 	}
-	return at
+	return at, name
 }
 
 // isPlain reports whether an attribute is a key and a text, bool, integer or double, in the shortest form. The value may
@@ -200,6 +209,7 @@ func (w *walker) walk(of message, buf []byte, shallow bool) (items int, ok bool)
 	pos, end := 0, len(buf)
 	actions := &tables[of]
 	points := 0 // of the metric that is being read
+	watched := w.notice.on
 	for {
 		for pos == end {
 			top := len(w.stack) - 1
@@ -253,6 +263,16 @@ func (w *walker) walk(of message, buf []byte, shallow bool) (items int, ok bool)
 			var ok bool
 			if _, pos, ok = readVarint(buf[:end], pos); !ok {
 				return 0, false
+			}
+			continue
+		case code:
+			value, next, ok := readVarint(buf[:end], pos)
+			if !ok {
+				return 0, false
+			}
+			pos = next
+			if watched {
+				w.notice.code(items, value)
 			}
 			continue
 		case group:
@@ -314,7 +334,15 @@ func (w *walker) walk(of message, buf []byte, shallow bool) (items int, ok bool)
 		case mSpan:
 			items++
 			if !shallow {
-				if start += plainPrefix(buf[start:pos]); start == pos {
+				plain, name := plainPrefix(buf[start:pos])
+				if watched {
+					if plain < pos-start { // There may be another name in the rest.
+						w.notice.spans = append(w.notice.spans, spanAt{start, pos, -1})
+					} else if name >= 0 && mayBeStep(buf, start+name+1) {
+						w.notice.spans = append(w.notice.spans, spanAt{start, pos, name})
+					}
+				}
+				if start += plain; start == pos {
 					continue
 				}
 			}

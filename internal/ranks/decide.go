@@ -183,6 +183,9 @@ func (d *Decider) undecided(out Decision, reason Reason, attrs pcommon.Map) Deci
 	return out
 }
 
+// Strategy is the name of the strategy that a decision was made with.
+func (d *Decider) Strategy(of Decision) string { return d.all[of.rule].name }
+
 // PicksSpans reports whether single spans may pass from a dropped resource.
 func (d *Decider) PicksSpans() bool { return d.keepErrors || len(d.keepNames) > 0 }
 

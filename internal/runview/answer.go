@@ -40,7 +40,7 @@ type Run struct {
 	DroppedBy   []DroppedBy `json:"dropped_by"`       // what rank_gate dropped, by strategy
 	FrontStep   int64       `json:"front_step"`       // the furthest step of ranks that are not silent; -1: none has one
 	MaxLag      int64       `json:"max_lag"`          // the most that a rank is behind it; -1: none has a step
-	StepSeconds float64     `json:"step_seconds_p50"` // the median of the ranks' medians; 0: unknown
+	StepSeconds float32     `json:"step_seconds_p50"` // the median of the ranks' medians; 0: unknown
 	Slowest     []Rank      `json:"slowest"`          // by step_seconds_median, at most 8
 	Behind      []Rank      `json:"behind"`           // by lag, at most 8, none with lag 0
 	SilentRanks []Rank      `json:"silent_ranks"`     // the longest silent first, at most 8
@@ -79,8 +79,8 @@ type Rank struct {
 	LastSeen          time.Time `json:"last_seen"`
 	Step              int64     `json:"step"`                // -1: unknown
 	Lag               int64     `json:"lag"`                 // steps behind the front; -1: unknown
-	StepSeconds       float64   `json:"step_seconds"`        // of the last step; 0: unknown
-	StepSecondsMedian float64   `json:"step_seconds_median"` // of the last 100 steps; 0: unknown
+	StepSeconds       float32   `json:"step_seconds"`        // of the last step; 0: unknown
+	StepSecondsMedian float32   `json:"step_seconds_median"` // of the last 100 steps; 0: unknown
 }
 
 // RunDetail is what /api/runs/{id} says.

@@ -77,7 +77,7 @@ func (f *filter) metrics(ctx context.Context, in pmetric.Metrics) (pmetric.Metri
 	tally := outcomeOf(ctx).tally
 	return sift(f.shares, in, pmetric.NewMetrics, pmetric.Metrics.ResourceMetrics, func(rm pmetric.ResourceMetrics) (share, ranks.Decision) {
 		d := f.decide(ranks.Metrics, rm.Resource(), tally)
-		return whole(d, tally, pointCount(rm))
+		return whole(d, tally, ranks.PointCount(rm))
 	}, nil)
 }
 
@@ -197,31 +197,4 @@ func recordCount(rl plog.ResourceLogs) (n int) {
 		n += rl.ScopeLogs().At(i).LogRecords().Len()
 	}
 	return n
-}
-
-func pointCount(rm pmetric.ResourceMetrics) (n int) {
-	for i := range rm.ScopeMetrics().Len() {
-		ms := rm.ScopeMetrics().At(i).Metrics()
-		for j := range ms.Len() {
-			n += metricPointCount(ms.At(j))
-		}
-	}
-	return n
-}
-
-func metricPointCount(m pmetric.Metric) int {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return m.Gauge().DataPoints().Len()
-	case pmetric.MetricTypeSum:
-		return m.Sum().DataPoints().Len()
-	case pmetric.MetricTypeHistogram:
-		return m.Histogram().DataPoints().Len()
-	case pmetric.MetricTypeExponentialHistogram:
-		return m.ExponentialHistogram().DataPoints().Len()
-	case pmetric.MetricTypeSummary:
-		return m.Summary().DataPoints().Len()
-	default:
-		return 0
-	}
 }

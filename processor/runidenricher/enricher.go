@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lenscol/lenscol/internal/redact"
+	"github.com/lenscol/lenscol/internal/runview"
 	"github.com/lenscol/lenscol/processor/runidenricher/internal/metadata"
 	"github.com/lenscol/lenscol/sdk/resource"
 )
@@ -44,6 +45,7 @@ type state struct {
 	deletes   []string
 	clamp     bool
 	started   sync.Once
+	stopped   func() // to be called once it is; set by started
 }
 
 // shared makes one state a config.
@@ -109,11 +111,17 @@ func label(key, value string) []metric.AddOption {
 }
 
 func (e *enricher) start(context.Context, component.Host) error {
-	e.started.Do(func() { e.log(e.logger) })
+	e.started.Do(func() {
+		e.log(e.logger)
+		e.stopped = runview.SetCompleter(func(attrs pcommon.Map) { e.stamp(attrs, 0, &tally{}) })
+	})
 	return nil
 }
 
 func (e *enricher) shutdown(context.Context) error {
+	if e.stopped != nil {
+		e.stopped()
+	}
 	e.telemetry.Shutdown()
 	return nil
 }

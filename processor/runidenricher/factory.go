@@ -33,7 +33,7 @@ func createTraces(ctx context.Context, set processor.Settings, cfg component.Con
 	if err != nil {
 		return nil, err
 	}
-	return processorhelper.NewTraces(ctx, set, cfg, next, e.traces, capabilities, processorhelper.WithStart(e.start), processorhelper.WithShutdown(e.shutdown))
+	return processorhelper.NewTraces(ctx, set, cfg, watchTraces(next), e.traces, capabilities, processorhelper.WithStart(e.start), processorhelper.WithShutdown(e.shutdown))
 }
 
 func createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
@@ -41,7 +41,7 @@ func createMetrics(ctx context.Context, set processor.Settings, cfg component.Co
 	if err != nil {
 		return nil, err
 	}
-	return processorhelper.NewMetrics(ctx, set, cfg, next, e.metrics, capabilities, processorhelper.WithStart(e.start), processorhelper.WithShutdown(e.shutdown))
+	return processorhelper.NewMetrics(ctx, set, cfg, watchMetrics(next), e.metrics, capabilities, processorhelper.WithStart(e.start), processorhelper.WithShutdown(e.shutdown))
 }
 
 func createLogs(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Logs) (processor.Logs, error) {
@@ -49,5 +49,5 @@ func createLogs(ctx context.Context, set processor.Settings, cfg component.Confi
 	if err != nil {
 		return nil, err
 	}
-	return processorhelper.NewLogs(ctx, set, cfg, next, e.logs, capabilities, processorhelper.WithStart(e.start), processorhelper.WithShutdown(e.shutdown))
+	return processorhelper.NewLogs(ctx, set, cfg, watchLogs(next), e.logs, capabilities, processorhelper.WithStart(e.start), processorhelper.WithShutdown(e.shutdown))
 }
