@@ -10,10 +10,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -124,6 +126,48 @@ service:
 	require.NoError(t, os.Remove(ballast))
 	h.becomes(t, "jsonl", "healthy", nil)
 	require.Equal(t, 200, h.get(t))
+}
+
+// TestLiveWhileDraining tells a collector to end while its backend takes its time: it is not ready from then on, and live until it has
+// written out what it has.
+func TestLiveWhileDraining(t *testing.T) {
+	t.Parallel()
+	took, goOn := make(chan struct{}, 100), make(chan struct{})
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		took <- struct{}{}
+		<-goOn
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	defer backend.Close()
+	collector, h := startHealth(t, `
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:${env:LENSCOL_GRPC_PORT}"}
+      http: {endpoint: "127.0.0.1:${env:LENSCOL_HTTP_PORT}"}
+exporters: {otlp_http: {endpoint: "`+backend.URL+`", timeout: 0s}}
+extensions: {lens_health: {endpoint: "127.0.0.1:${env:LENSCOL_HEALTH_PORT}"}}
+service:
+  extensions: [lens_health]
+  telemetry: {metrics: {level: none}}
+  pipelines: {traces: {receivers: [otlp], exporters: [otlp_http]}}
+`)
+	code := func(path string) int {
+		resp, err := healthClient.Get(strings.Replace(h.url, "/health", path, 1))
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	require.Equal(t, 200, code("/ready"))
+	sendSpan(t.Context(), collector.Client())
+	<-took
+	require.NoError(t, syscall.Kill(collector.Pid(), syscall.SIGTERM))
+	require.Eventually(t, func() bool { return code("/ready") == 503 }, time.Minute, 10*time.Millisecond)
+	require.Equal(t, 200, code("/live"))
+	require.Equal(t, 503, h.get(t))
+	require.Equal(t, "stopping", h.last.Status)
+	close(goOn)
+	collector.Stop()
 }
 
 // TestWaitEndsTheRace starts a collector and waits for it as a job script does, and reads the table; the port of health is in use.
@@ -241,8 +285,7 @@ func feed(t *testing.T, collector *testbed.Collector) {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			_ = client.HTTP(ctx, "traces", testbed.JSON, []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[
-				{"name":"a","traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708","startTimeUnixNano":"1","endTimeUnixNano":"2"}]}]}]}`), false)
+			sendSpan(ctx, client)
 			_ = client.HTTP(ctx, "metrics", testbed.JSON, fmt.Appendf(nil, `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[
 				{"name":"m","gauge":{"dataPoints":[{"timeUnixNano":"%d","asDouble":1}]}}]}]}]}`, time.Now().UnixNano()), false)
 			select {
@@ -251,6 +294,12 @@ func feed(t *testing.T, collector *testbed.Collector) {
 			}
 		}
 	}()
+}
+
+// sendSpan sends one, and whether it was taken is for the test to find out.
+func sendSpan(ctx context.Context, client *testbed.Client) {
+	_ = client.HTTP(ctx, "traces", testbed.JSON, []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[
+		{"name":"a","traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708","startTimeUnixNano":"1","endTimeUnixNano":"2"}]}]}]}`), false)
 }
 
 // otlpHTTP and otlpGRPC are backends that can be killed, and revived at the same address.
