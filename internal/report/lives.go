@@ -1,0 +1,100 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report // import "github.com/lenscol/lenscol/internal/report"
+
+import (
+	"cmp"
+	"slices"
+)
+
+// life is the time of a rank in one attempt of the run. Times are of its own clock.
+type life struct {
+	member            *member
+	host              string
+	attempt           string // what its resource says of the attempt, "" for nothing
+	ordinal           int    // among those of this rank that say the same
+	begin, end        int64
+	segments          []segment // flat; nil where the time line was given up
+	failed, truncated bool
+}
+
+const maxLives = 1 << 10 // of a rank
+
+// lives cuts the time of a rank into lives. A process begins a new one, unless it runs beside another one of the rank: a helper of
+// it. Within a process, so does a step whose number is not behind that of the step before it, where they do not follow each
+// other without a pause: the process has gone back to a checkpoint.
+func (m *member) lives() []life {
+	sessions := slices.Clone(m.sessions)
+	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(a.begin, b.begin) })
+	var processes []life
+	for _, s := range sessions {
+		if s.end == 0 { // No span of it had a time.
+			continue
+		}
+		if n := len(processes); n > 0 {
+			last := &processes[n-1]
+			if s.begin < last.end && s.attempt == last.attempt {
+				last.end = max(last.end, s.end)
+				last.failed, last.truncated = last.failed || s.failed, last.truncated || s.truncated
+				continue
+			}
+			last.end = min(last.end, s.begin)
+		}
+		processes = append(processes, life{member: m, host: s.host, attempt: s.attempt, begin: s.begin, end: s.end, failed: s.failed, truncated: s.truncated})
+	}
+	m.line.flatten()
+	rest := m.line.segments
+	var all []life
+	for i := range processes {
+		n := len(rest)
+		if i+1 < len(processes) {
+			next := processes[i+1].begin
+			n, _ = slices.BinarySearchFunc(rest, next, func(s segment, t int64) int { return cmp.Compare(s.from, t) })
+		}
+		processes[i].segments, rest = rest[:n:n], rest[n:]
+		all = append(all, processes[i].splitAtJumps(maxLives-len(all))...)
+	}
+	seen := map[string]int{}
+	for i := range all {
+		all[i].ordinal = seen[all[i].attempt]
+		seen[all[i].attempt]++
+	}
+	return all
+}
+
+// splitAtJumps cuts a life where the number of the step goes back, into room lives at most.
+func (l life) splitAtJumps(room int) (parts []life) {
+	last := -1 // place of the last step
+	for i := 0; i < len(l.segments); i++ {
+		s := l.segments[i]
+		if s.kind != kindStep && s.kind != kindTorn || s.step < 0 {
+			continue
+		}
+		if last >= 0 && s.step <= l.segments[last].step && !follow(l.segments[last:i+1]) && len(parts) < room-1 {
+			cut := last + 1
+			for cut < i && l.segments[cut].kind != kindStartup && l.segments[cut].kind != kindLoad {
+				cut++
+			}
+			before, after := l, l
+			before.segments, before.end = l.segments[:cut:cut], l.segments[cut-1].to
+			before.failed, before.truncated = l.segments[last].kind == kindTorn, false
+			after.segments, after.begin = l.segments[cut:], l.segments[cut].from
+			parts = append(parts, before)
+			l, i, last = after, i-cut, i-cut
+			continue
+		}
+		last = i
+	}
+	return append(parts, l)
+}
+
+// follow reports whether segments follow each other without a pause, and without a start or a load.
+func follow(segments []segment) bool {
+	for i := 1; i < len(segments); i++ {
+		if segments[i].from != segments[i-1].to || segments[i].kind == kindStartup || segments[i].kind == kindLoad {
+			return false
+		}
+	}
+	return true
+}

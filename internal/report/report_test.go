@@ -1,0 +1,442 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lenscol/lenscol/exporter/jsonlexporter"
+	"github.com/lenscol/lenscol/internal/archive"
+	"github.com/lenscol/lenscol/internal/reckon"
+	"github.com/lenscol/lenscol/internal/report"
+	"github.com/lenscol/lenscol/internal/simrun"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var options = report.Options{Gap: time.Minute, Slowest: 8}
+
+// simulated plans a run, and reports on what its ranks sent.
+func simulated(t testing.TB, change func(*simrun.Config)) (report.Run, simrun.Truth) {
+	cfg := simrun.Default()
+	change(&cfg)
+	run, err := simrun.New(cfg)
+	require.NoError(t, err)
+	var file bytes.Buffer
+	require.NoError(t, run.Write(&file, jsonlexporter.LayoutCompact))
+	s := reportOn(t, options, &file)
+	require.Len(t, s.Runs, 1)
+	return s.Runs[0], run.Truth()
+}
+
+func reportOn(t testing.TB, opts report.Options, files ...io.Reader) report.Summary {
+	c := report.NewCollector(opts)
+	for _, file := range files {
+		r, err := archive.NewReader(file, "run.jsonl")
+		if err != nil {
+			continue
+		}
+		for {
+			rec, err := r.Next()
+			if damage := (*archive.Damage)(nil); errors.As(err, &damage) {
+				continue
+			}
+			if err != nil {
+				break
+			}
+			c.Add(rec)
+		}
+		require.NoError(t, r.Close())
+	}
+	return c.Summary()
+}
+
+func requireWhole(t testing.TB, r report.Run) map[string]time.Duration {
+	of, sum := map[string]time.Duration{}, int64(0)
+	for _, b := range r.Buckets {
+		require.GreaterOrEqual(t, b.NS, int64(0), b.Bucket)
+		of[b.Bucket] = time.Duration(b.NS)
+		sum += b.NS
+	}
+	require.Equal(t, r.WallNS, sum, "the buckets sum up to the wall time")
+	require.Equal(t, r.WallNS, r.EndNS-r.BeginNS)
+	g := r.Goodput
+	require.InDelta(t, g.Overall, g.Scheduler*g.Runtime*g.Application, 1e-9, "goodput is the product of its factors")
+	return of
+}
+
+func TestBucketsAgreeWithTheTruth(t *testing.T) {
+	for name, change := range map[string]func(*simrun.Config){
+		"default":           func(*simrun.Config) {},
+		"new names":         func(c *simrun.Config) { c.Generation = simrun.NewNames },
+		"clocks off by 5 s": func(c *simrun.Config) { c.MaxOffset = 5 * time.Second },
+		"clocks off by 1 h": func(c *simrun.Config) { c.MaxOffset = time.Hour },
+		"no crash":          func(c *simrun.Config) { c.Crashes = nil },
+		"no saves":          func(c *simrun.Config) { c.SaveEvery = 0 },
+		"three crashes":     func(c *simrun.Config) { c.Crashes = []int{3, 3, 27}; c.Generation = simrun.NewNames },
+		"crash after save":  func(c *simrun.Config) { c.Crashes = []int{11} },
+		"crash at the last": func(c *simrun.Config) { c.Crashes = []int{40} },
+		"killed":            func(c *simrun.Config) { c.Killed = true },
+		"one rank":          func(c *simrun.Config) { c.Ranks, c.SlowRank, c.FailingRank = 1, -1, 0 },
+		"64 ranks":          func(c *simrun.Config) { c.Ranks, c.RanksPerNode, c.MaxOffset = 64, 8, time.Second },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, truth := simulated(t, change)
+			of := requireWhole(t, run)
+
+			// Of what each rank sees a bit later, up to EndSkew, and of the ends, as far as the clocks leave them open.
+			within := float64(time.Duration(run.ErrorBound) + 2*simrun.Default().EndSkew)
+			require.InDelta(t, truth.End.Sub(truth.Begin), run.WallNS, within)
+			require.InDelta(t, truth.Startup, of[report.BucketStartup], within)
+			require.InDelta(t, truth.Load, of[report.BucketLoad], within)
+			require.InDelta(t, truth.Save, of[report.BucketCheckpoint], within)
+			require.InDelta(t, truth.Evaluate, of[report.BucketEvaluation], within)
+			require.InDelta(t, truth.Train, of[report.BucketProductive]+of[report.BucketSlow], within)
+			if name == "killed" { // Nothing says of the step in the middle of which the ranks died.
+				require.InDelta(t, truth.Down+truth.Lost, of[report.BucketRestart]+of[report.BucketLost], within)
+				require.InDelta(t, truth.Down, of[report.BucketRestart], float64(run.Steps.Times.Max))
+			} else {
+				require.InDelta(t, truth.Down, of[report.BucketRestart], within)
+				require.InDelta(t, truth.Lost, of[report.BucketLost], within)
+			}
+			require.Zero(t, of[report.BucketOverhead]+of[report.BucketIdle]+of[report.BucketQueue]+of[report.BucketAllocation])
+
+			require.EqualValues(t, truth.LostSteps, run.Steps.Lost)
+			require.Len(t, run.Attempts, len(truth.Attempts))
+			for i, want := range truth.Attempts {
+				got := run.Attempts[i]
+				require.EqualValues(t, want.First, got.FirstStep)
+				require.EqualValues(t, len(want.Steps), got.Steps)
+				if want.Completed >= want.First {
+					require.EqualValues(t, want.Completed, got.LastStep)
+				}
+				if want.Saved >= want.First {
+					require.EqualValues(t, want.Saved, got.SavedStep)
+				}
+				require.InDelta(t, want.End.Sub(want.Begin), got.Lasting(), within+float64(run.Steps.Times.Max))
+			}
+			require.Equal(t, int64(truth.ErrorSpans), errorsOf(run))
+			require.EqualValues(t, truth.Spans, run.Spans)
+			require.EqualValues(t, truth.Points, run.Points)
+		})
+	}
+}
+
+func errorsOf(r report.Run) (n int64) {
+	for _, e := range r.Errors {
+		n += e.Count
+	}
+	return n
+}
+
+func TestTheSlowRankIsNamed(t *testing.T) {
+	for _, generation := range []simrun.Generation{simrun.OldNames, simrun.NewNames} {
+		run, _ := simulated(t, func(c *simrun.Config) {
+			c.Ranks, c.RanksPerNode, c.SlowRank, c.SlowBy, c.Generation = 64, 8, 17, 0.1, generation
+		})
+		require.True(t, run.Steps.ByWork)
+		require.Equal(t, 17, run.Slowest[0].Rank)
+		require.Equal(t, "node002", run.Slowest[0].Host)
+		require.True(t, run.Slowest[0].Stands)
+		require.InDelta(t, 0.1*0.8/0.85, run.Slowest[0].Over, 0.02, "of what is no waiting, 0.8 of 0.85 is computing")
+		require.False(t, run.Slowest[1].Stands)
+
+		var text bytes.Buffer
+		require.NoError(t, report.WriteText(&text, report.Summary{Runs: []report.Run{run}}))
+		require.Regexp(t, `(?m)^17 +megatron +node002 .* stands out$`, text.String())
+		require.Equal(t, 1, strings.Count(text.String(), "stands out"))
+	}
+	run, _ := simulated(t, func(c *simrun.Config) { c.SlowRank = -1 })
+	for _, s := range run.Slowest {
+		require.False(t, s.Stands)
+	}
+}
+
+func TestOffsetsOfClocksAreRecovered(t *testing.T) {
+	run, truth := simulated(t, func(c *simrun.Config) { c.MaxOffset = 10 * time.Minute })
+	require.Len(t, run.Clocks, len(truth.Nodes)-1)
+	for _, c := range run.Clocks {
+		require.True(t, c.Known)
+		require.InDelta(t, truth.Offsets[c.Host]-truth.Offsets[truth.Nodes[0]], c.OffsetNS, float64(simrun.Default().EndSkew))
+		require.Less(t, c.Residual, int64(simrun.Default().EndSkew))
+	}
+}
+
+func TestStepTimesOfRanks(t *testing.T) {
+	run, truth := simulated(t, func(c *simrun.Config) { c.Steps, c.Crashes, c.EndSkew = 300, nil, 0 })
+	steps := slices.Sorted(slices.Values(truth.Attempts[0].Steps))
+	for _, rank := range run.PerRank {
+		require.EqualValues(t, 300, rank.Steps.Count)
+		for q, got := range map[float64]int64{0.50: rank.Steps.P50, 0.95: rank.Steps.P95, 0.99: rank.Steps.P99, 1: rank.Steps.Max} {
+			want := float64(steps[int(q*300)-1])
+			require.InDelta(t, want, got, want*run.Steps.Error+2, "within the error that is stated")
+		}
+	}
+	require.Less(t, run.Steps.Error, 0.001)
+	require.Len(t, run.StepTimes, 300)
+}
+
+// Every file of real programs gives a report whose figures hold together, printed in every form.
+func TestCaptures(t *testing.T) {
+	folder := filepath.Join("..", "..", "testdata", "captures")
+	n := 0
+	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "console.jsonl" {
+			return err
+		}
+		file, err := os.Open(path)
+		require.NoError(t, err)
+		defer file.Close()
+		for _, run := range reportOn(t, options, file).Runs {
+			requireWhole(t, run)
+			n++
+		}
+		return nil
+	}))
+	require.Greater(t, n, 20)
+}
+
+func TestGoldenForms(t *testing.T) {
+	captured := func(scenario string) report.Summary {
+		file, err := os.Open(filepath.Join("..", "..", "testdata", "captures", filepath.FromSlash(scenario), "grpc", "console.jsonl"))
+		require.NoError(t, err)
+		defer file.Close()
+		return reportOn(t, options, file)
+	}
+	sim, _ := simulated(t, func(c *simrun.Config) { c.MaxOffset = time.Second })
+	for name, s := range map[string]report.Summary{
+		"ranks": captured("0.2.0/ranks"), "exception": captured("0.2.0/exception"), "pr42": captured("pr42/slurm"), "open_spans": captured("0.2.0/open_spans"),
+		"simulated": {Version: 1, Runs: []report.Run{sim}},
+		"slurm":     reportOn(t, options, slurmSpans(t)),
+	} {
+		var text bytes.Buffer
+		require.NoError(t, report.WriteText(&text, s))
+		golden(t, name+".txt", text.Bytes())
+		asJSON, err := json.MarshalIndent(s, "", " ")
+		require.NoError(t, err)
+		if name != "simulated" { // Its columns and ranks are many.
+			golden(t, name+".json", append(asJSON, '\n'))
+		}
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o750))
+		require.NoError(t, os.WriteFile(path, got, 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
+}
+
+// slurmSpans is what `lenscol reckon` makes of a job that was requeued.
+func slurmSpans(t testing.TB) io.Reader {
+	rows, err := os.Open(filepath.Join("..", "reckon", "testdata", "requeued.sacct"))
+	require.NoError(t, err)
+	defer rows.Close()
+	parsed, err := reckon.Parse(rows, time.UTC)
+	require.NoError(t, err)
+	var file bytes.Buffer
+	for _, job := range reckon.Jobs(parsed, reckon.DefaultInfra) {
+		td, _ := reckon.Spans(job, reckon.Layers)
+		encoder, err := jsonlexporter.NewEncoder(jsonlexporter.LayoutCompact, jsonlexporter.ResourceInline)
+		require.NoError(t, err)
+		file.Write(encoder.AppendTraces(nil, td))
+	}
+	return &file
+}
+
+// The scheduler's share is that of SLURM's accounting: what `lenscol reckon` prints of the same job (docs/cli.md).
+func TestTheSchedulersShareComesFromSLURM(t *testing.T) {
+	s := reportOn(t, options, slurmSpans(t))
+	require.Len(t, s.Runs, 1)
+	of := requireWhole(t, s.Runs[0])
+	require.Equal(t, 209*time.Second, time.Duration(s.Runs[0].WallNS))
+	require.Equal(t, 125*time.Second, of[report.BucketQueue], "2m1s deferred, 4s queued")
+	require.Equal(t, time.Second, of[report.BucketAllocation], "1s of setup")
+	require.Equal(t, 83*time.Second, of[report.BucketUnobserved], "the steps, of which no rank tells")
+	require.InDelta(t, 83.0/209, s.Runs[0].Goodput.Scheduler, 1e-9)
+}
+
+// Ranks in an allocation: what SLURM says holds where they say nothing.
+func TestRanksInAnAllocation(t *testing.T) {
+	file := lines(
+		span("slurm.phase.queued", 0, 100, nil, nil),
+		span("slurm.record.allocation", 100, 300, nil, nil),
+		span("slurm.record.step", 110, 290, nil, map[string]any{"slurm.step.role": "workload"}),
+		span("slurm.record.step", 100, 300, nil, map[string]any{"slurm.step.role": "infra"}),
+		span("megatron.train.iteration", 150, 200, 0, map[string]any{"megatron.iteration": 1}),
+		span("megatron.train.iteration", 200, 250, 0, map[string]any{"megatron.iteration": 2}),
+	)
+	run := reportOn(t, options, file).Runs[0]
+	of := requireWhole(t, run)
+	require.Equal(t, map[string]time.Duration{
+		report.BucketQueue: 100 * time.Second, report.BucketAllocation: 20 * time.Second, report.BucketUnobserved: 80 * time.Second, report.BucketProductive: 100 * time.Second,
+	}, nonZero(of))
+}
+
+func TestBucketsOfNeMoRL(t *testing.T) {
+	bucket := func(name string) map[string]any { return map[string]any{"rl.bucket": name} }
+	file := lines(
+		span("rl.startup", 0, 10, 0, nil),
+		span("rl.grpo.step", 10, 30, 0, map[string]any{"rl.step": 1}),
+		span("rl.grpo.generation", 10, 18, 0, bucket("productive")),
+		span("rl.grpo.policy_and_reference_logprobs", 18, 20, 0, bucket("overhead")),
+		span("rl.idle.refit_bubble", 20, 21, 0, bucket("idle")),
+		span("rl.something.new", 21, 23, 0, bucket("wasted")),
+		span("rl.grpo.policy_training", 23, 29, 0, nil), // without the attribute, by its name
+		span("rl.grpo.checkpointing", 30, 34, 0, nil),
+		span("rl.grpo.evaluate", 34, 40, 0, nil),
+		span("rl.grpo.job", 0, 41, 0, nil),
+	)
+	of := requireWhole(t, reportOn(t, options, file).Runs[0])
+	require.Equal(t, map[string]time.Duration{
+		report.BucketStartup: 10 * time.Second, report.BucketProductive: 15 * time.Second, report.BucketOverhead: 3 * time.Second, report.BucketIdle: time.Second,
+		report.BucketLost: 2 * time.Second, report.BucketCheckpoint: 4 * time.Second, report.BucketEvaluation: 6 * time.Second,
+	}, nonZero(of))
+}
+
+// A process that goes back to a checkpoint without a new process: the steps tell.
+func TestARestartWithinAProcess(t *testing.T) {
+	var all []string
+	at := 0
+	step := func(numbers ...int) {
+		for _, n := range numbers {
+			all = append(all, span("megatron.train.iteration", at, at+10, 0, map[string]any{"megatron.iteration": n}))
+			at += 10
+		}
+	}
+	step(1, 2, 3, 4)
+	at += 5
+	all = append(all, span("megatron.checkpoint.load", at, at+5, 0, nil))
+	at += 5
+	step(3, 4, 5)
+	run := reportOn(t, options, lines(all...)).Runs[0]
+	of := requireWhole(t, run)
+	require.Equal(t, map[string]time.Duration{
+		report.BucketProductive: 50 * time.Second, report.BucketLost: 20 * time.Second, report.BucketRestart: 5 * time.Second, report.BucketLoad: 5 * time.Second,
+	}, nonZero(of))
+	require.Len(t, run.Attempts, 2)
+	require.EqualValues(t, 2, run.Attempts[0].LostSteps)
+	require.EqualValues(t, 3, run.Attempts[1].UnsavedTail)
+}
+
+func TestGaps(t *testing.T) {
+	step := func(n, from, rank int) string {
+		return span("megatron.train.iteration", from, from+10, rank, map[string]any{"megatron.iteration": n})
+	}
+	file := lines(
+		span("megatron.train", 0, 400, 0, nil), span("megatron.train", 0, 400, 1, nil),
+		step(1, 0, 0), step(1, 0, 1), step(2, 10, 0), step(2, 10, 1), step(3, 15+100, 0), step(3, 20+100, 1), step(4, 150, 0), step(4, 150, 1), step(5, 160, 2),
+		step(6, 390, 0), step(6, 390, 1),
+	)
+	run := reportOn(t, options, file).Runs[0]
+	requireWhole(t, run)
+	var got []string
+	for _, g := range run.Gaps {
+		got = append(got, fmt.Sprintf("%d to %d of %s, silent %t", g.FromNS/1e9-base, g.ToNS/1e9-base, g.Ranks, g.Silent))
+	}
+	require.Equal(t, []string{"20 to 120 of 0-1, silent false", "160 to 390 of 0-1, silent false", "170 to 400 of 2, silent true"}, got)
+}
+
+// Without spans of steps the loop counts, and the report says so.
+func TestWithoutSteps(t *testing.T) {
+	run := reportOn(t, options, lines(
+		span("nv.dl.training.iter_block", 0, 100, 0, nil), span("nv.dl.training.checkpoint.exposed_save", 90, 100, 0, nil),
+	)).Runs[0]
+	require.Equal(t, map[string]time.Duration{report.BucketProductive: 90 * time.Second, report.BucketCheckpoint: 10 * time.Second}, nonZero(requireWhole(t, run)))
+	require.Contains(t, run.Notes[0], "no spans of steps")
+}
+
+// Names that are tagged for goodput, in any of the three generations of tags, and that nobody knows are named.
+func TestUnknownNamesAreNamed(t *testing.T) {
+	run := reportOn(t, options, lines(
+		span("megatron.train.iteration", 0, 10, 0, map[string]any{"purpose": []any{"goodput"}, "megatron.iteration": 1}),
+		span("megatron.new_thing", 10, 11, 0, map[string]any{"purpose": []any{"goodput", "profiling"}}),
+		span("megatron.other_thing", 10, 11, 0, map[string]any{"lens.span_category": "goodput"}),
+		span("megatron.other_thing", 11, 12, 0, map[string]any{"is_goodput_span": true}),
+		span("megatron.profiled", 11, 12, 0, map[string]any{"purpose": []any{"profiling"}}),
+	)).Runs[0]
+	require.Equal(t, []report.Named{{Name: "megatron.other_thing", Count: 2}, {Name: "megatron.new_thing", Count: 1}}, run.Unknown)
+}
+
+func TestCheckpointWorkersHoldNothingUp(t *testing.T) {
+	run := reportOn(t, options, lines(
+		span("megatron.train.iteration", 0, 10, 0, map[string]any{"megatron.iteration": 1}),
+		span("megatron.train.iteration", 10, 20, 0, map[string]any{"megatron.iteration": 2}),
+		span("nvrx.checkpoint.save.write", 5, 25, 0, nil),
+		span("megatron.checkpoint.save", 0, 20, 0, nil, "nv.dl.role", "ckpt_worker"),
+	)).Runs[0]
+	require.Equal(t, 20*time.Second, requireWhole(t, run)[report.BucketProductive])
+	require.EqualValues(t, 2, run.AsyncSpans)
+	require.Zero(t, run.Checkpoints.Count)
+}
+
+func TestRunsAreReportedApart(t *testing.T) {
+	file := func() io.Reader {
+		return lines(
+			span("megatron.train.iteration", 20, 30, 0, map[string]any{"megatron.iteration": 1}, "nemo.run.id", "b"),
+			span("megatron.train.iteration", 0, 10, 0, map[string]any{"megatron.iteration": 1}, "nemo.run.id", "a"),
+		)
+	}
+	names := func(s report.Summary) (names []string) {
+		for _, r := range s.Runs {
+			names = append(names, r.Run)
+		}
+		return names
+	}
+	require.Equal(t, []string{"a", "b"}, names(reportOn(t, options, file())))
+	only := options
+	only.Runs = []string{"b*"}
+	require.Equal(t, []string{"b"}, names(reportOn(t, only, file())))
+	only.Runs = []string{"c"}
+	require.Empty(t, reportOn(t, only, file()).Runs)
+}
+
+const base = 1_795_957_000 // seconds: when the runs of span begin
+
+// span is a line of the compact layout. Times are seconds; rank nil is none; resource are more attributes of it.
+func span(name string, from, to int, rank any, attributes map[string]any, resource ...string) string {
+	of := map[string]any{"nemo.run.id": "r"}
+	if attributes == nil {
+		attributes = map[string]any{}
+	}
+	if rank != nil {
+		of["nv.dl.rank"] = rank
+	}
+	for i := 0; i+1 < len(resource); i += 2 {
+		of[resource[i]] = resource[i+1]
+	}
+	line, _ := json.Marshal(map[string]any{
+		"type": "span", "name": name, "start_ns": (base + int64(from)) * 1e9, "duration_ns": int64(to-from) * 1e9, "attributes": attributes, "resource": map[string]any{"attributes": of},
+	})
+	return string(line) + "\n"
+}
+
+func lines(all ...string) io.Reader { return strings.NewReader(strings.Join(all, "")) }
+
+func nonZero(of map[string]time.Duration) map[string]time.Duration {
+	for b, d := range of {
+		if d == 0 {
+			delete(of, b)
+		}
+	}
+	return of
+}
