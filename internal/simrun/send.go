@@ -132,7 +132,8 @@ func (s *sender) describe(attrs pcommon.Map) {
 }
 
 func (s *sender) startup() {
-	from, to := s.plan.begin+s.skew(0, atBegin), s.plan.started+s.skew(1, atLoad)
+	first := s.plan.steps[0].number
+	from, to := s.plan.begin+s.skew(0, atBegin), s.plan.started+s.skew(first, atBegin)
 	root := s.newSpan(span{})
 	part := (to - from) / 4
 	for i, phase := range []string{"imports", "initialize_megatron", "model_init", "dataloader"} {
@@ -145,7 +146,7 @@ func (s *sender) startup() {
 	s.add("megatron.startup", root, span{}, from, to)
 	s.linkTo = root
 	if s.plan.loaded > s.plan.started {
-		s.add("megatron.checkpoint.load", s.newSpan(span{}), span{}, to, s.plan.loaded+s.skew(s.plan.steps[0].number, atBegin))
+		s.add("megatron.checkpoint.load", s.newSpan(span{}), span{}, to, s.plan.loaded+s.skew(first, atBegin))
 	}
 }
 
@@ -314,7 +315,6 @@ func (s *sender) stamp(at time.Duration) pcommon.Timestamp {
 const (
 	atBegin = iota // also the end of what comes before
 	atSync
-	atLoad
 )
 
 func (s *sender) skew(step, moment int) time.Duration {

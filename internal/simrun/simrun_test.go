@@ -5,7 +5,9 @@ package simrun_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -98,6 +100,18 @@ func TestSpansNestAndEndTogether(t *testing.T) {
 		require.True(t, ok, s.Name())
 		require.LessOrEqual(t, parent.StartTimestamp(), s.StartTimestamp(), s.Name())
 		require.GreaterOrEqual(t, parent.EndTimestamp(), s.EndTimestamp(), s.Name())
+	}
+	siblings := map[string][]ptrace.Span{}
+	for _, s := range byID {
+		rank, _ := s.Attributes().Get("test.rank")
+		key := rank.AsString() + s.ParentSpanID().String()
+		siblings[key] = append(siblings[key], s)
+	}
+	for _, of := range siblings {
+		slices.SortFunc(of, func(a, b ptrace.Span) int { return cmp.Compare(a.StartTimestamp(), b.StartTimestamp()) })
+		for i := range of[1:] {
+			require.LessOrEqual(t, of[i].EndTimestamp(), of[i+1].StartTimestamp(), "%s and %s", of[i].Name(), of[i+1].Name())
+		}
 	}
 	ends := map[string][]time.Time{}
 	for _, s := range all["megatron.train.iteration"] {
