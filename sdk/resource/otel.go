@@ -40,7 +40,7 @@ func decodeSegment(segment string) (key, value string, err error) {
 	key, value, ok := strings.Cut(segment, "=")
 	key = strings.TrimSpace(key)
 	if !ok || key == "" || !utf8.ValidString(key) {
-		return "", "", fmt.Errorf("read resource attribute %q: must be key=value", key)
+		return "", "", fmt.Errorf("read resource attribute %q: must be key=value, in UTF-8", key)
 	}
 	value, err = url.PathUnescape(strings.TrimSpace(value))
 	if err != nil || !utf8.ValidString(value) {
@@ -49,8 +49,8 @@ func decodeSegment(segment string) (key, value string, err error) {
 	return key, value, nil
 }
 
-// Encode writes attributes as OTEL_RESOURCE_ATTRIBUTES has them. A key that is empty or has a comma, an equals sign or a space
-// at an end cannot be written; it is left out and named by an error.
+// Encode writes attributes as OTEL_RESOURCE_ATTRIBUTES has them. A key that is empty, no UTF-8, or has a comma, an equals sign or a
+// space at an end cannot be written; it is left out and named by an error.
 func Encode(attrs []Attribute) (text string, errs []error) { return Merge("", attrs, false) }
 
 // Merge adds attributes to what is inherited. A key that is there keeps its value unless overwrite is set; what is not
@@ -61,8 +61,8 @@ func Merge(inherited string, attrs []Attribute, overwrite bool) (text string, er
 		segments = strings.Split(inherited, ",")
 	}
 	for _, a := range attrs {
-		if a.Key == "" || strings.ContainsAny(a.Key, ",=") || strings.TrimSpace(a.Key) != a.Key {
-			errs = append(errs, fmt.Errorf("write resource attribute %q: the key must be without commas, equals signs and outer spaces", a.Key))
+		if a.Key == "" || strings.ContainsAny(a.Key, ",=") || strings.TrimSpace(a.Key) != a.Key || !utf8.ValidString(a.Key) {
+			errs = append(errs, fmt.Errorf("write resource attribute %q: the key must be UTF-8 without commas, equals signs and outer spaces", a.Key))
 			continue
 		}
 		segment := a.Key + "=" + escape(a.Text())

@@ -47,6 +47,7 @@ func FuzzEncodeDecode(f *testing.F) {
 		f.Add("key", seed)
 	}
 	f.Add("a,b", "x")
+	f.Add("\xff", "x")
 	f.Fuzz(func(t *testing.T, key, value string) {
 		text, errs := Encode([]Attribute{{Key: key, Value: value}})
 		if len(errs) > 0 {
