@@ -18,6 +18,8 @@ import (
 // until the exporter's own timeout has passed: what hangs longer fails by then, and that is logged.
 type stream struct {
 	flow
+	handsOver bool // it counts as sent what it hands to exporters of its own, whose failures are logged and not counted
+
 	now     numbers           // of the last look
 	samples []sample          // the last looks, for rates
 	logged  telemetry.Failure // of the last look
@@ -28,11 +30,9 @@ type stream struct {
 	failingSince time.Time // the first failure that no success has followed
 	lostAt       time.Time // items were given up
 	lost         int64     // items that were given up then
-	handsOver    bool      // it counts as sent what it hands to exporters of its own, whose failures are logged and not counted
-
-	fullAt     time.Time // the queue took no more
-	unqueued   int64     // items that it did not take then
-	stuckSince time.Time // requests are in flight, and nothing has moved since
+	fullAt       time.Time // the queue took no more
+	unqueued     int64     // items that it did not take then
+	stuckSince   time.Time // requests are in flight, and nothing has moved since
 }
 
 type sample struct {
@@ -63,9 +63,9 @@ func (s *stream) learn(at time.Time, n numbers, logged telemetry.Failure) {
 	}
 	if logged.Count > s.logged.Count {
 		s.failed(logged.Last)
-		if succeeded && n.inFlight == 0 && n.bad == was.bad && !s.handsOver { // Nothing is on its way and nothing was given up: it went through.
-			s.failingSince = time.Time{}
-		}
+	}
+	if succeeded && n.inFlight == 0 && !s.handsOver { // Nothing is on its way any more: what failed went through, or is told as lost.
+		s.failingSince = time.Time{}
 	}
 
 	moved := succeeded || n.bad > was.bad || !s.known
@@ -87,8 +87,8 @@ func (s *stream) learn(at time.Time, n numbers, logged telemetry.Failure) {
 // back-off there is by default, 30 seconds, with its jitter.
 const handOverQuiet = 45 * time.Second
 
-// failed notes a failure. Where a look shows a success too, nobody knows which of them came first: taking the failure for
-// the later one costs nothing, for the next success ends it.
+// failed notes a failure. Where a look shows a success too, nobody knows which of them came first: the failure is taken for
+// the later one, and the next success ends it.
 func (s *stream) failed(at time.Time) {
 	s.lastFailure = at
 	if s.failingSince.IsZero() {

@@ -51,6 +51,7 @@ func TestTruth(t *testing.T) {
 
 		{"gave up, without a success since", kindExporter, inside, []seen{{at: 0}, {at: 2, n: numbers{bad: 7}}, {at: 300, n: numbers{bad: 7}}}, 300, Unhealthy, "sends_fail"},
 		{"gave up a moment ago, though others succeed", kindExporter, inside, []seen{{at: 0}, {at: 2, n: numbers{bad: 7, good: 1}}, {at: 4, n: numbers{bad: 7, good: 2}}}, 5, Unhealthy, "data_lost"},
+		{"gave up one and sent another between two looks, and then it is idle", kindExporter, inside, []seen{{at: 0}, {at: 2, n: numbers{bad: 7, good: 1}, logged: 1}, {at: 4, n: numbers{bad: 7, good: 1}, logged: 1}}, 60, Healthy, ""},
 		{"gave up and has worked since", kindExporter, inside, []seen{{at: 0}, {at: 2, n: numbers{bad: 7}}, {at: 4, n: numbers{bad: 7, good: 2}}}, 13, Healthy, ""},
 		{"the queue took no more", kindExporter, inside, []seen{{at: 0, n: numbers{good: 1}}, {at: 2, n: numbers{good: 2, unqueued: 3}}}, 3, Unhealthy, "queue_full"},
 		{"the queue takes again", kindExporter, inside, []seen{{at: 0, n: numbers{good: 1}}, {at: 2, n: numbers{good: 2, unqueued: 3}}}, 12, Healthy, ""},
