@@ -55,7 +55,7 @@ receivers:
 processors:
   run_id_enricher:
 exporters:
-  nop:
+  debug:
   otlp_http/down:
     endpoint: http://127.0.0.1:1
     retry_on_failure: {initial_interval: 100ms}
@@ -64,9 +64,9 @@ extensions:
 service:
   extensions: [` + extensions + `]
   telemetry:
-    metrics: {readers: []}
+    metrics: {level: none}
   pipelines:
-    traces: {receivers: [otlp], processors: [run_id_enricher], exporters: [nop]}
+    traces: {receivers: [otlp], processors: [run_id_enricher], exporters: [debug]}
     traces/far: {receivers: [otlp], processors: [run_id_enricher], exporters: [otlp_http/down]}
 `
 }

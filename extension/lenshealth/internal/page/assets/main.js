@@ -100,6 +100,7 @@ async function login(event) {
   try {
     const response = await fetch("login", { method: "POST", credentials: "same-origin", body: new URLSearchParams({ token: $("token").value }), signal: AbortSignal.timeout(patience) });
     if (!response.ok) {
+      $("token").select();
       setText(error, response.status === 401 ? "This is not the token." : `The collector answers ${response.status}.`);
       return;
     }

@@ -38,9 +38,11 @@ function choose(index) {
 // runOf makes of an answer of /api/runs/{id} what the page works with: columns, where what is not known is NaN.
 function runOf(answer) {
   const { rows } = answer, now = Date.parse(answer.time);
-  const from = (column, unknown) => column.map((value) => (value === unknown ? NaN : value));
+  const from = (column, none) => column.map((value) => (value === none ? NaN : value));
   const names = (column, list) => column.map((at) => list[at] ?? "");
   const host = names(rows.host, answer.hosts), node = names(rows.node, answer.nodes);
+  const begun = answer.steps.findIndex((_, column) => rows.recent.some((times) => times[column]));
+  const unknown = begun < 0 ? answer.steps.length : begun;  // columns, before the first step that any rank's time is known of
   const run = {
     id: answer.id, size: rows.rank.length, silentAfter: answer.silent_after_seconds, active: answer.active,
     front: answer.front_step < 0 ? NaN : answer.front_step, medianStep: answer.step_seconds_p50 || NaN, maxLag: answer.max_lag < 0 ? NaN : answer.max_lag,
@@ -53,7 +55,7 @@ function runOf(answer) {
     age: rows.last_seen.map((at) => Math.max(0, (now - at) / 1000)), silent: rows.silent,
     step: from(rows.step, -1), lag: from(rows.lag, -1), last: from(rows.step_seconds, 0), median: from(rows.step_seconds_median, 0),
     spans: rows.spans, points: rows.points, records: rows.records, errors: rows.errors, dropped: rows.dropped,
-    steps: answer.steps, time: (i, column) => rows.recent[i]?.[column] || NaN,
+    steps: answer.steps.slice(unknown), time: (i, column) => rows.recent[i][unknown + column] || NaN,
   };
   select(run);
   return run;

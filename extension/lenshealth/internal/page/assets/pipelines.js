@@ -18,7 +18,7 @@ function drawOverall(health) {
 
 function drawPipelines(answer) {
   setText($("pipelines-note"), answer.source === "none" ? "The collector’s own metrics cannot be read, so there are no numbers."
-    : `Spans, data points and log records; rates are of the last ${span(answer.rate_seconds)}.`);
+    : `Spans, data points and log records, of a component in several pipelines of a signal all together; rates are of the last ${span(answer.rate_seconds)}.`);
   fill($("pipeline-list"), answer.pipelines.length ? answer.pipelines.map(drawPipeline) : make("p", { class: "muted" }, "They have not started yet."),
     answer.decisions.length && drawDecisions(answer.decisions));
 }

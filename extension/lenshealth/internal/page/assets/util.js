@@ -51,13 +51,15 @@ function seconds(value) {
   return span(value);
 }
 
-// span is a duration to the second, and coarser the longer it is.
+// span is a duration to the second, and coarser the longer it is: its two largest units.
 function span(value) {
   const s = Math.max(0, Math.round(value));
   if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
-  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
-  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const at = units.findIndex(([, size]) => s >= size);
+  const [[large, size], [small, part]] = units.slice(at, at + 2);
+  const rest = Math.floor((s % size) / part);
+  return `${Math.floor(s / size)} ${large}` + (rest ? ` ${rest} ${small}` : "");
 }
 
 const ago = (value) => (known(value) ? `${span(value)} ago` : "never");
