@@ -44,7 +44,7 @@ func expand(attributes []*commonpb.KeyValue) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if text, ok := v.(string); ok && (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")) {
+		if text, ok := v.(string); ok && isJSON(text) {
 			if v, err = decodeJSON(text); err != nil {
 				return nil, err
 			}
@@ -55,6 +55,9 @@ func expand(attributes []*commonpb.KeyValue) (map[string]any, error) {
 	}
 	return tree, nil
 }
+
+// isJSON tells whether Weave tries to decode a text among attributes.
+func isJSON(text string) bool { return strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") }
 
 // resolve is Weave's resolve_pb_any_value.
 func resolve(v *commonpb.AnyValue) (any, error) {

@@ -79,6 +79,14 @@ func scope(kv ...any) edit {
 	return func(r *tracepb.ResourceSpans, _ *tracepb.Span) { r.ScopeSpans[0].Scope.Attributes = pairs(kv...) }
 }
 
+// ownReference is an attribute that refers to something of the span's project.
+func ownReference(key, tail string) edit {
+	return func(r *tracepb.ResourceSpans, s *tracepb.Span) {
+		entity, project := r.Resource.Attributes[0].Value.GetStringValue(), r.Resource.Attributes[1].Value.GetStringValue()
+		s.Attributes = append(s.Attributes, pairs(key, reference+entity+"/"+project+"/"+tail)...)
+	}
+}
+
 func unroute(key string) edit {
 	return func(r *tracepb.ResourceSpans, _ *tracepb.Span) {
 		r.Resource.Attributes = slices.DeleteFunc(r.Resource.Attributes, func(kv *commonpb.KeyValue) bool { return kv.Key == key })

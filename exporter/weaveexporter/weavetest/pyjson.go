@@ -17,6 +17,7 @@ import (
 // two kinds of text fail the request: an integer of more than 4,300 digits, and nesting beyond the interpreter's recursion limit.
 func decodeJSON(text string) (any, error) {
 	r := jsonReader{rest: text}
+	r.space()
 	v, err := r.value(0)
 	if err == nil && strings.Trim(r.rest, jsonSpace) != "" {
 		err = errNotJSON

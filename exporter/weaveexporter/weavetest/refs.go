@@ -4,6 +4,7 @@
 package weavetest
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,7 +18,8 @@ import (
 const (
 	reference         = "weave:///"
 	internalReference = "weave-trace-internal:///"
-	jsonInJSON        = 8 // levels of JSON text in JSON text that are searched for references
+	jsonInJSON        = 8   // levels of JSON text in JSON text that are searched for references
+	searchedDepth     = 200 // of maps and lists, those of JSON in JSON together; deeper: RequestTooLarge, _MAX_STRUCTURE_DEPTH
 )
 
 // checkReferences is Weave's _rewrite_otel_ref_attrs_inplace for the attributes of a span: own is the project that the span is for,
@@ -46,7 +48,8 @@ func checkValue(v *commonpb.AnyValue, key, own string) error {
 			}
 		}
 	case *commonpb.AnyValue_StringValue:
-		return eachReference(v.StringValue, 0, func(ref string, _ bool) error { return checkReference(ref, own) })
+		in := search{visit: func(ref string, _ bool) error { return checkReference(ref, own) }}
+		return in.text(v.StringValue, 0)
 	}
 	return nil
 }
@@ -73,35 +76,53 @@ func readable(ref string, embedded bool) error {
 	return nil
 }
 
-// eachReference calls visit for a text that is a reference, or for each that its JSON holds.
-func eachReference(text string, level int, visit func(ref string, embedded bool) error) error {
+// search visits references: texts that are one, and those that JSON in texts holds, and JSON in that.
+type search struct {
+	visit func(ref string, embedded bool) error
+	level int // of JSON in JSON
+}
+
+func mentions(text string) bool {
+	return strings.Contains(text, reference) || strings.Contains(text, internalReference)
+}
+
+// text searches a text that lies in depth maps and lists.
+func (s search) text(text string, depth int) error {
 	switch {
 	case strings.HasPrefix(text, reference) || strings.HasPrefix(text, internalReference):
-		return visit(text, level > 0)
-	case level == jsonInJSON || !strings.Contains(text, reference) && !strings.Contains(text, internalReference):
+		return s.visit(text, s.level > 0)
+	case s.level == jsonInJSON || !mentions(text):
 		return nil
 	}
 	v, err := decodeJSON(text)
-	if err != nil {
-		return nil
+	var f *failure
+	if errors.As(err, &f) && f.status == http.StatusInternalServerError {
+		return err
 	}
-	return eachText(v, func(s string) error { return eachReference(s, level+1, visit) })
+	if again, same := v.(string); err != nil || same && again == text {
+		return nil // No JSON.
+	}
+	s.level++
+	return s.value(v, depth)
 }
 
-// eachText calls visit for each text in a value, but for the keys of maps.
-func eachText(v any, visit func(string) error) error {
+// value searches the texts in a value, but for the keys of maps.
+func (s search) value(v any, depth int) error {
+	if depth > searchedDepth {
+		return fail(http.StatusRequestEntityTooLarge, "Request payload nesting exceeds the maximum supported depth of %d.", searchedDepth)
+	}
 	switch v := v.(type) {
 	case string:
-		return visit(v)
+		return s.text(v, depth)
 	case []any:
 		for _, e := range v {
-			if err := eachText(e, visit); err != nil {
+			if err := s.value(e, depth+1); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		for _, e := range v {
-			if err := eachText(e, visit); err != nil {
+			if err := s.value(e, depth+1); err != nil {
 				return err
 			}
 		}
@@ -109,13 +130,16 @@ func eachText(v any, visit func(string) error) error {
 	return nil
 }
 
-// unconverted tells whether the span holds a reference where none is converted on the way in, which no list can show.
+// unconverted tells whether the span holds a reference where none is converted on the way in, which no list can show: outside of
+// attributes, and in JSON text that hides it behind escapes.
 func (s *span) unconverted() bool {
-	check := func(text string) error { return eachReference(text, 0, readable) }
-	for _, v := range []any{s.pb.Name, s.pb.TraceState, s.pb.GetStatus().GetMessage(), s.events, s.links, s.resource} {
-		if eachText(v, check) != nil {
-			return true
+	all := []any{s.pb.Name, s.pb.TraceState, s.pb.GetStatus().GetMessage(), s.events, s.links, s.resource}
+	for _, kv := range s.pb.Attributes {
+		if text := kv.GetValue().GetStringValue(); isJSON(text) && !mentions(text) {
+			v, _ := decodeJSON(text) // expand has done it before.
+			all = append(all, v)
 		}
 	}
-	return false
+	out := search{visit: readable}
+	return slices.ContainsFunc(all, func(v any) bool { return out.value(v, searchedDepth-readableDepth) != nil })
 }
