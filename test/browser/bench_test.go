@@ -6,6 +6,7 @@
 package browser
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -15,15 +16,21 @@ import (
 )
 
 // BenchmarkPage shows 10,000 ranks. An operation is a refresh, from asking to drawn. Besides, it gives the time from the begin of the
-// navigation until all is drawn first, and the heap of the page after all refreshes.
+// navigation until all is drawn first, the median of five, and the heap of the page after all refreshes.
 func BenchmarkPage(b *testing.B) {
 	c, url := start(b, false, "")
 	sendMany(b, c)
 	page := newTab(b)
-	page.do(chromedp.Navigate(url))
-	page.until(`performance.getEntriesByName("drawn").length && document.querySelector("#table tbody tr")`)
-	require.Contains(b, page.text("#facts"), "10,000")
-	first := eval[float64](page, `(() => { const [drawn] = performance.getEntriesByName("drawn"); return drawn.startTime + drawn.duration })()`)
+	var first []float64
+	for range 5 {
+		page.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url))
+		first = append(first, eval[float64](page, `new Promise((resolve) => {
+			const look = () => document.querySelector("#table tbody tr") ? resolve(performance.now()) : requestAnimationFrame(look);
+			look();
+		})`))
+		require.Contains(b, page.text("#facts"), "10,000")
+	}
+	slices.Sort(first)
 	var took float64
 	for b.Loop() {
 		// As when the tab is shown again: it asks at once.
@@ -34,7 +41,7 @@ func BenchmarkPage(b *testing.B) {
 	}
 	_, err := chromedp.Call(page.ctx, heapprofiler.CollectGarbage, cdp.Empty{})
 	require.NoError(b, err)
-	b.ReportMetric(first, "first-ms")
+	b.ReportMetric(first[len(first)/2], "first-ms")
 	b.ReportMetric(took/float64(b.N), "refresh-ms")
 	b.ReportMetric(eval[float64](page, `performance.memory.usedJSHeapSize`)/(1<<20), "heap-MiB")
 }

@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -208,13 +207,4 @@ func (b *tab) screen(name string) {
 	folder := filepath.Join("..", "..", "build", "screens")
 	require.NoError(b.t, os.MkdirAll(folder, 0o755))
 	require.NoError(b.t, os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644))
-}
-
-// fetch gets an answer as a script would.
-func fetch(t testing.TB, url string, answer any) {
-	t.Helper()
-	response, err := http.Get(url)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.NoError(t, json.NewDecoder(response.Body).Decode(answer))
 }
