@@ -39,6 +39,8 @@ type Options struct {
 	Env []string
 	// Dir is the working directory; without it, a temporary one of the test.
 	Dir string
+	// Listens are the addresses that accept once the collector is up; without it, those of OTLP.
+	Listens []string
 }
 
 // Collector is one process of the binary.
@@ -56,7 +58,7 @@ type Collector struct {
 	err     error         // of its end, once exited is closed
 }
 
-// Start starts a collector and waits until both OTLP ports accept. The test fails when it ends before that.
+// Start starts a collector and waits until both OTLP ports, or what the options name, accept. The test fails when it ends before that.
 func Start(tb testing.TB, opts Options) *Collector {
 	tb.Helper()
 	c := New(tb, opts)
@@ -102,7 +104,11 @@ func (c *Collector) Start() {
 	c.tb.Helper()
 	c.launch()
 	deadline := time.Now().Add(patience)
-	for _, address := range []string{c.GRPC, c.HTTP} {
+	addresses := c.opts.Listens
+	if addresses == nil {
+		addresses = []string{c.GRPC, c.HTTP}
+	}
+	for _, address := range addresses {
 		for !accepts(address) {
 			select {
 			case <-c.exited:
