@@ -27,7 +27,7 @@ type View interface {
 }
 
 // newParts makes the parts of an extension.
-func newParts(extension.Settings) []Part { return nil }
+func newParts(extension.Settings) []Part { return []Part{&runsPart{}} }
 
 // Mux takes handlers. All of them get requests whose Host and Origin are checked, and headers that let a browser load
 // nothing, be framed nowhere and keep nothing; a page sets its own Content-Security-Policy over it.
