@@ -123,9 +123,15 @@ func TestRetries(t *testing.T) {
 		require.NoError(t, err)
 		address := listener.Addr().String()
 		require.NoError(t, listener.Close())
-		for _, e := range exporters(t, target{url: "http://" + address, json: json, retry: true}) {
+		failed := make(chan struct{}) // nobody listens before the first request has been refused
+		for _, e := range exporters(t, target{url: "http://" + address, json: json, retry: true, failed: failed}) {
 			exported := make(chan error, 1)
 			go func() { exported <- e.export(context.Background()) }()
+			select {
+			case <-failed:
+			case err := <-exported:
+				require.NoError(t, err, "it gives up")
+			}
 
 			busy := []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 			listener, err = net.Listen("tcp", address)

@@ -199,6 +199,24 @@ type target struct {
 	config  *tls.Config
 	json    bool
 	retry   bool
+	failed  chan struct{} // is told of each request that gets no answer, where there is room
+}
+
+// telling tells of requests that get no answer.
+type telling struct {
+	*transport
+	failed chan struct{}
+}
+
+func (r telling) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := r.transport.RoundTrip(req)
+	if err != nil {
+		select {
+		case r.failed <- struct{}{}:
+		default:
+		}
+	}
+	return resp, err
 }
 
 // exporter is what is left of an exporter when its signal does not count.
@@ -216,6 +234,7 @@ func exporters(t *testing.T, to target) []exporter {
 			c = JSON(s, to.config)
 		}
 		t.Cleanup(c.CloseIdleConnections)
+		c.Transport = telling{c.Transport.(*transport), to.failed}
 		return c
 	}
 	spans, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(to.url+"/v1/traces"), otlptracehttp.WithHeaders(to.headers),
