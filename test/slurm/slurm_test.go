@@ -7,11 +7,8 @@
 package slurm
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,98 +17,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lenscol/lenscol/internal/testbed"
+	"github.com/lenscol/lenscol/test/slurm/slurmtest"
 )
-
-// cluster is a SLURM that runs.
-type cluster struct {
-	t    *testing.T
-	conf string
-	work string // folder of job scripts and of what they print
-}
-
-func start(t *testing.T) *cluster {
-	if os.Getuid() != 0 {
-		t.Skip("starts SLURM, which needs root")
-	}
-	for _, tool := range []string{"slurmctld", "slurmdbd", "munged", "mariadbd"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("needs Debian's slurm-wlm, slurmdbd, munge and mariadb-server: " + err.Error())
-		}
-	}
-	base, err := os.MkdirTemp("", "lenscol-slurm-") // Short, and open to munge and MariaDB: sockets lie in it.
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(base, 0o755))
-	t.Cleanup(func() { _ = os.RemoveAll(base) })
-	dir := filepath.Join(base, "s")
-	t.Cleanup(func() {
-		out, err := exec.Command("./slurm.sh", "stop", dir).CombinedOutput()
-		require.NoError(t, err, "%s", out)
-	})
-	out, err := exec.CommandContext(t.Context(), "./slurm.sh", "start", dir).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return &cluster{t, filepath.Join(dir, "slurm.conf"), base}
-}
-
-func (c *cluster) run(env []string, name string, args ...string) (stdout, stderr string) {
-	c.t.Helper()
-	cmd := exec.CommandContext(c.t.Context(), name, args...)
-	cmd.Env = append(append(os.Environ(), "SLURM_CONF="+c.conf), env...)
-	cmd.Dir = c.work
-	var out, errOut strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &errOut
-	require.NoError(c.t, cmd.Run(), "%s %s: %s", name, args, &errOut)
-	return out.String(), errOut.String()
-}
-
-// submit submits a job script.
-func (c *cluster) submit(env []string, script string, flags ...string) (job string) {
-	path := filepath.Join(c.work, "job.sh")
-	require.NoError(c.t, os.WriteFile(path, []byte("#!/bin/bash\n"+script), 0o700))
-	out, _ := c.run(env, "sbatch", append(append([]string{"--parsable"}, flags...), path)...)
-	return strings.TrimSpace(out)
-}
-
-// inState waits until the accounting says so of all rows of a job's allocations.
-func (c *cluster) inState(job, state string) {
-	c.t.Helper()
-	var out string
-	require.Eventually(c.t, func() bool {
-		out, _ = c.run(nil, "sacct", "-n", "-P", "-X", "-j", job, "-o", "State")
-		states := strings.Fields(out)
-		for _, s := range states {
-			if s != state {
-				return false
-			}
-		}
-		return len(states) > 0
-	}, 5*time.Minute, 200*time.Millisecond, "job %s is %s", job, &out)
-}
-
-// archived are the spans that a collector has written, by name; it must have stopped.
-func archived(t *testing.T, c *testbed.Collector) map[string][]map[string]any {
-	out, err := exec.CommandContext(t.Context(), testbed.Binary(t), "jsonl", "cat", filepath.Join(c.Dir, "lens-data", "traces.jsonl")).Output()
-	require.NoError(t, err)
-	spans := map[string][]map[string]any{}
-	lines := bufio.NewScanner(bytes.NewReader(out))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var span map[string]any
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &span))
-		if name, ok := span["name"].(string); ok {
-			spans[name] = append(spans[name], span)
-		}
-	}
-	require.NoError(t, lines.Err())
-	return spans
-}
 
 // A batch script publishes the job's facts, its tasks run inside spans, one of them is killed by a signal, and the accounting follows.
 func TestJob(t *testing.T) {
-	c := start(t)
+	c := slurmtest.Start(t)
 	lenscol := testbed.Binary(t)
 	collector := testbed.Start(t, testbed.Options{})
 	env := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + collector.GRPC, "LENSCOL=" + lenscol}
-	job := c.submit(env, `
+	job := c.Submit(env, `
 eval "$($LENSCOL set-slurm-resource-attrs --stage sbatch)"
 echo "$OTEL_RESOURCE_ATTRIBUTES"
 srun --job-name=train bash -c 'eval "$($LENSCOL set-slurm-resource-attrs --stage task --container-image img:1)"; exec $LENSCOL exec --name rank -- sleep 1'
@@ -121,13 +36,13 @@ scancel --signal=TERM $SLURM_JOB_ID.1
 wait
 $LENSCOL emit-spans --service launcher --span script,$SECONDS,$(date +%s)
 `, "--job-name", "it's a job", "-N2", "-n4")
-	c.inState(job, "COMPLETED")
-	out, stderr := c.run(env, lenscol, "reckon", "--job", job)
+	c.InState(job, "COMPLETED")
+	out, stderr := c.Run(env, lenscol, "reckon", "--job", job)
 	require.Contains(t, out, "job "+job+"  it's a job  COMPLETED  1 attempt\n")
 	require.Contains(t, stderr, "spans sent to")
 	collector.Stop()
 
-	spans := archived(t, collector)
+	spans := slurmtest.Archived(t, filepath.Join(collector.Dir, "lens-data", "traces.jsonl"))
 	require.Len(t, spans["rank"], 4)
 	ranks := map[float64]bool{}
 	for _, span := range spans["rank"] {
@@ -150,27 +65,27 @@ $LENSCOL emit-spans --service launcher --span script,$SECONDS,$(date +%s)
 
 // Jobs of every kind, as the accounting has them: the table's buckets are the wall time, and what is sent once is sent again with the same ids.
 func TestReckon(t *testing.T) {
-	c := start(t)
+	c := slurmtest.Start(t)
 	lenscol := testbed.Binary(t)
-	array := c.submit(nil, "srun sleep 1\n", "--array=0-2%2", "-n1")
-	failed := c.submit(nil, "srun bash -c 'exit 3'\n", "-n1")
-	requeued := c.submit(nil, "srun sleep $((SLURM_RESTART_COUNT > 0 ? 1 : 600))\n", "-n1", "--requeue")
-	het := c.submit(nil, "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n1\nsrun --het-group=0,1 sleep 1\n")
-	never := c.submit(nil, "true\n", "-n1", "--begin=now+3600")
-	c.run(nil, "scancel", never)
-	c.inState(requeued, "RUNNING")
+	array := c.Submit(nil, "srun sleep 1\n", "--array=0-2%2", "-n1")
+	failed := c.Submit(nil, "srun bash -c 'exit 3'\n", "-n1")
+	requeued := c.Submit(nil, "srun sleep $((SLURM_RESTART_COUNT > 0 ? 1 : 600))\n", "-n1", "--requeue")
+	het := c.Submit(nil, "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n1\nsrun --het-group=0,1 sleep 1\n")
+	never := c.Submit(nil, "true\n", "-n1", "--begin=now+3600")
+	c.Run(nil, "scancel", never)
+	c.InState(requeued, "RUNNING")
 
-	_, stderr := c.run(nil, lenscol, "reckon", "--job", requeued, "--dry-run")
+	_, stderr := c.Run(nil, lenscol, "reckon", "--job", requeued, "--dry-run")
 	require.Contains(t, stderr, "not over yet: 1 attempt")
-	c.run(nil, "scontrol", "requeue", requeued)
-	c.inState(array, "COMPLETED")
-	c.inState(failed, "FAILED")
-	c.inState(het, "COMPLETED")
-	c.inState(requeued, "PENDING")
-	c.run(nil, "scancel", requeued) // SLURM waits two minutes before it starts a requeued job again.
+	c.Run(nil, "scontrol", "requeue", requeued)
+	c.InState(array, "COMPLETED")
+	c.InState(failed, "FAILED")
+	c.InState(het, "COMPLETED")
+	c.InState(requeued, "PENDING")
+	c.Run(nil, "scancel", requeued) // SLURM waits two minutes before it starts a requeued job again.
 	time.Sleep(time.Second)
 
-	out, _ := c.run(nil, lenscol, "reckon", "--job", strings.Join([]string{array, failed, requeued, het, never}, ","), "--dry-run", "--json")
+	out, _ := c.Run(nil, lenscol, "reckon", "--job", strings.Join([]string{array, failed, requeued, het, never}, ","), "--dry-run", "--json")
 	var got struct {
 		Jobs []struct {
 			Job      string
@@ -195,11 +110,11 @@ func TestReckon(t *testing.T) {
 	}, attempts)
 
 	for _, name := range []string{"one.jsonl", "two.jsonl"} {
-		c.run(nil, lenscol, "reckon", "--job", requeued, "-o", name)
+		c.Run(nil, lenscol, "reckon", "--job", requeued, "-o", name)
 	}
-	one, err := os.ReadFile(filepath.Join(c.work, "one.jsonl"))
+	one, err := os.ReadFile(filepath.Join(c.Work, "one.jsonl"))
 	require.NoError(t, err)
-	two, err := os.ReadFile(filepath.Join(c.work, "two.jsonl"))
+	two, err := os.ReadFile(filepath.Join(c.Work, "two.jsonl"))
 	require.NoError(t, err)
 	require.NotEmpty(t, one)
 	require.Equal(t, string(one), string(two))

@@ -1,0 +1,51 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build slow
+
+// Package deploy tests everything in deploy/ against what is to read it: SLURM, systemd, schemas of Compose and Kubernetes, Prometheus.
+package deploy
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// deployed is the path of a file or folder below deploy/.
+func deployed(t *testing.T, elem ...string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(append([]string{"..", "..", "deploy"}, elem...)...))
+	require.NoError(t, err)
+	return path
+}
+
+// run runs a command in a folder, and fails the test with what it wrote to stderr where it fails.
+func run(t *testing.T, dir, name string, args ...string) (stdout string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	var out, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	require.NoError(t, cmd.Run(), "%s %s: %s%s", name, args, &out, &stderr)
+	return out.String()
+}
+
+// tool is the path of a program that tools/go.mod names, built once into build/.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	return strings.TrimSpace(run(t, "tools", "go", "tool", "-n", name))
+}
+
+// need skips the test where a program is missing, and says what has it.
+func need(t *testing.T, program, packages string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("needs %s: %s", packages, err)
+	}
+	return path
+}

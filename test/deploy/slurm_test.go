@@ -1,0 +1,168 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build slow
+
+package deploy
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lenscol/lenscol/internal/testbed"
+	"github.com/lenscol/lenscol/test/slurm/slurmtest"
+)
+
+// books sends one span after the other, and notes each that was acknowledged. It does not heed SIGTERM.
+const books = `trap "" TERM
+for ((i = 0; ; i++)); do
+	$LENSCOL emit-spans --service books --attr number=$SLURM_PROCID.$i --span entry,1,2 2>/dev/null && echo $SLURM_PROCID.$i >>acknowledged
+done`
+
+// templates are the templates of deploy/slurm and a SLURM to run them.
+type templates struct {
+	*slurmtest.Cluster
+	t   *testing.T
+	dir string
+	env []string
+}
+
+func newTemplates(t *testing.T) *templates {
+	c := slurmtest.Start(t)
+	dir := deployed(t, "slurm")
+	return &templates{c, t, dir, []string{"LENSCOL=" + testbed.Binary(t), "LENSCOL_SLURM=" + dir}}
+}
+
+// train submits train.sbatch with a program of bash.
+func (s *templates) train(program string, flags ...string) (job string) {
+	args := append(append([]string{"--parsable", "--ntasks-per-node=1"}, flags...), filepath.Join(s.dir, "train.sbatch"), "bash", "-c", program)
+	out, _ := s.Run(s.env, "sbatch", args...)
+	return strings.TrimSpace(out)
+}
+
+// reckon submits reckon.sbatch to run after a job, and returns what it wrote to its log.
+func (s *templates) reckon(job string) string {
+	out, _ := s.Run(s.env, "sbatch", "--parsable", "--dependency=afterany:"+job, filepath.Join(s.dir, "reckon.sbatch"), job)
+	reckon := strings.TrimSpace(out)
+	s.InState(reckon, "COMPLETED")
+	return s.read("reckon-" + reckon + ".log")
+}
+
+func (s *templates) read(name string) string {
+	text, err := os.ReadFile(filepath.Join(s.Work, name))
+	require.NoError(s.t, err)
+	return string(text)
+}
+
+// traces are the files of a pattern of jobs, below lens-data.
+func (s *templates) traces(jobs string) map[string][]map[string]any {
+	files, err := filepath.Glob(filepath.Join(s.Work, "lens-data", jobs, "n*", "traces.jsonl"))
+	require.NoError(s.t, err)
+	require.NotEmpty(s.t, files)
+	return slurmtest.Archived(s.t, files...)
+}
+
+// requireBalanced demands every acknowledged entry of the books in the job's archive, and returns how many there are.
+func (s *templates) requireBalanced(job string) int {
+	archived := map[any]bool{}
+	for _, span := range s.traces(job)["entry"] {
+		archived[span["attributes"].(map[string]any)["number"]] = true
+	}
+	acknowledged := strings.Fields(s.read("acknowledged"))
+	for _, number := range acknowledged {
+		require.True(s.t, archived[number], "entry %s was acknowledged and is not in the archive", number)
+	}
+	return len(acknowledged)
+}
+
+// noted waits until there are n entries in the books.
+func (s *templates) noted(n int) {
+	require.Eventually(s.t, func() bool {
+		text, _ := os.ReadFile(filepath.Join(s.Work, "acknowledged"))
+		return strings.Count(string(text), "\n") >= n
+	}, time.Minute, 100*time.Millisecond, "entries in the books")
+}
+
+func TestSLURM(t *testing.T) {
+	s := newTemplates(t)
+
+	t.Run("jobs of an array share nodes", func(t *testing.T) {
+		job := s.train(`touch started.$SLURM_JOB_ID.$SLURM_PROCID
+until [[ $(ls started.* | wc -l) == 4 ]]; do sleep 0.1; done
+echo $OTEL_EXPORTER_OTLP_ENDPOINT >>endpoints
+exec $LENSCOL exec --name rank -- true`, "--array=0-1", "--nodelist=n1,n2")
+		log := s.reckon(job)
+		for _, task := range []string{"_0", "_1"} {
+			require.Contains(t, log, "job "+job+task+"  train  COMPLETED  1 attempt\n")
+		}
+		s.InState(job, "COMPLETED")
+
+		endpoints := map[string]bool{}
+		for _, endpoint := range strings.Fields(s.read("endpoints")) {
+			endpoints[endpoint] = true
+		}
+		require.Len(t, endpoints, 4, "a collector for each node of each job, at one time")
+		ranks := map[string]int{}
+		for _, span := range s.traces("*")["rank"] {
+			ranks[fmt.Sprint(span["rank"])]++
+		}
+		require.Equal(t, map[string]int{"0": 2, "1": 2}, ranks)
+		logs, err := filepath.Glob(filepath.Join(s.Work, "lens-data", "*", "agents", "*"))
+		require.NoError(t, err)
+		require.Len(t, logs, 4, "logs alone: a collector that has drained removes its port file")
+		for _, log := range logs {
+			text, err := os.ReadFile(log)
+			require.NoError(t, err)
+			require.Contains(t, string(text), "Shutdown complete")
+		}
+		accounting := slurmtest.Archived(t, filepath.Join(s.Work, "lens-data", "slurm-"+job+".jsonl"))
+		require.Len(t, accounting["slurm.job"], 2)
+	})
+
+	t.Run("a request to end reaches the ranks first", func(t *testing.T) {
+		job := s.train(`trap 'kill $!; sleep 1; exec $LENSCOL exec --name last -- true' TERM
+touch armed.$SLURM_PROCID; sleep 600 & wait`)
+		require.Eventually(t, func() bool {
+			armed, _ := filepath.Glob(filepath.Join(s.Work, "armed.*"))
+			return len(armed) == 2
+		}, time.Minute, 100*time.Millisecond)
+		s.Run(nil, "scancel", "--batch", "--signal=TERM", job)
+		s.InState(job, "COMPLETED")
+		require.Len(t, s.traces(job)["last"], 2, "the collectors outlive the ranks")
+	})
+
+	t.Run("a step is killed", func(t *testing.T) {
+		job := s.train(books)
+		s.noted(6)
+		s.Run(nil, "scancel", "--signal=KILL", s.step(job, "rank.sh"))
+		s.InState(job, "FAILED")
+		require.GreaterOrEqual(t, s.requireBalanced(job), 6)
+		require.NoError(t, os.Remove(filepath.Join(s.Work, "acknowledged")))
+	})
+
+	t.Run("scancel", func(t *testing.T) {
+		job := s.train(books)
+		s.noted(20)
+		s.Run(nil, "scancel", job)
+		require.Contains(t, s.reckon(job), "job "+job+"  train  CANCELLED by 0  1 attempt\n")
+		t.Logf("%d entries acknowledged, none lost", s.requireBalanced(job))
+	})
+}
+
+// step is the id of a job's step that runs, by its name.
+func (s *templates) step(job, name string) string {
+	out, _ := s.Run(nil, "squeue", "--noheader", "--steps", "--jobs="+job, "--format=%i %j")
+	for line := range strings.Lines(out) {
+		if id, is, _ := strings.Cut(strings.TrimSpace(line), " "); is == name {
+			return id
+		}
+	}
+	s.t.Fatalf("job %s has no step %s: %s", job, name, out)
+	return ""
+}
