@@ -261,11 +261,17 @@ func (l *look) short(t top) []Rank {
 
 func utc(nanos int64) time.Time { return time.Unix(0, nanos).UTC() }
 
-// rounded is a number of seconds in the digits that are shown: 0.1 ms, below a tenth of a second 0.1 µs.
+// rounded is a number of seconds in the digits that are shown: four, below a tenth of a second to 0.1 µs.
 func rounded(seconds float32) float32 {
-	digits := 1e4
-	if seconds < 0.1 {
-		digits = 1e7
+	digits := 1e7
+	for _, step := range [...]struct {
+		from   float32
+		digits float64
+	}{{1000, 1}, {100, 10}, {10, 100}, {1, 1e3}, {0.1, 1e4}} {
+		if seconds >= step.from {
+			digits = step.digits
+			break
+		}
 	}
 	return float32(math.Round(float64(seconds)*digits) / digits)
 }
