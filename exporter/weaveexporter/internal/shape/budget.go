@@ -5,6 +5,7 @@ package shape
 
 import (
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -156,7 +157,7 @@ func (p *piece) cutTo(level int) (had int64) {
 	level -= itemCost
 	if p.text != nil {
 		had = int64(len(*p.text))
-		*p.text = cutCost(*p.text, level)
+		*p.text = cutPlain(*p.text, level)
 		return had
 	}
 	v := p.attr.val
@@ -167,8 +168,18 @@ func (p *piece) cutTo(level int) (had int64) {
 		return int64(len(raw))
 	}
 	s := asText(v)
-	p.attr.val = pcommon.NewValueStr(cutCost(s, level))
+	p.attr.val = pcommon.NewValueStr(cutPlain(s, level))
 	return int64(len(s))
+}
+
+// cutPlain is cutCost for texts that hold no reference: what is left holds none either, though it may be JSON where s is none.
+func cutPlain(s string, limit int) string {
+	s = cutCost(s, limit)
+	if refers(s, "") {
+		s = strings.TrimRight(s, " \t\r\n")
+		s = cutText(s, len(s)-1)
+	}
+	return s
 }
 
 // cutCost returns the longest beginning of s, of whole runes, whose cost is at most limit.

@@ -9,6 +9,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
 // clamped makes kind, status code and end of s what OTLP knows, and keeps what they were as attributes. changed tells whether it did anything.
@@ -29,6 +31,25 @@ func (s *span) clamped(n *Counts) (changed bool) {
 		s.end, changed = s.start, true
 	}
 	return changed
+}
+
+// unexplained is the message of an error that says none.
+const unexplained = "error"
+
+// explained gives an error without a message that of its last exception: Weave shows an error without a message as a success.
+func (s *span) explained(n *Counts) {
+	if s.code != ptrace.StatusCodeError || s.message != "" {
+		return
+	}
+	n[StatusMessage]++
+	s.message = unexplained
+	for _, e := range s.events {
+		for _, key := range []string{semconv.ExceptionType, semconv.ExceptionMessage} {
+			if i := findMoved(e.attrs, key); e.name == semconv.ExceptionEvent && i >= 0 && asText(e.attrs[i].val) != "" {
+				s.message = asText(e.attrs[i].val)
+			}
+		}
+	}
 }
 
 // timestamp is a text where an integer of OTLP is too small.

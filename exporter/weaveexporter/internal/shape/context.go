@@ -18,6 +18,7 @@ type resource struct {
 	target     Target
 	targetHash uint64
 	who        uint64 // which process it is
+	own        string // beginning of references to the target
 	attrs      []attr
 	bytes      []byte // fields of its ResourceSpans
 	cost       int    // of its attributes, in a row of Weave
@@ -58,6 +59,8 @@ func (s *Shaper) resource(in ptrace.ResourceSpans, n *Counts) *resource {
 	}
 	out := &resource{}
 	list, out.target = s.targeted(list, n)
+	out.own = ownReference(out.target)
+	list = withoutReferences(list, "", n)
 	list = budgeted(settled(list, n), s.spanBytes/resourceShare, keptOfResource, n)
 	out.targetHash, out.who = out.target.hash(), who(list)
 	out.attrs, out.cost = list, listCost(list)
@@ -73,7 +76,7 @@ func (s *Shaper) resource(in ptrace.ResourceSpans, n *Counts) *resource {
 func (s *Shaper) scope(in ptrace.ScopeSpans, of *resource, r *Result) *scope {
 	sc, n := in.Scope(), &r.Rewritten
 	out := &scope{resource: of, size: in.Spans().Len(), name: nameText(sc.Name(), n), vers: nameText(sc.Version(), n)}
-	list := cleaned(appendMap(nil, sc.Attributes()), n)
+	list := withoutReferences(cleaned(appendMap(nil, sc.Attributes()), n), of.own, n)
 	out.attrs = budgeted(settled(list, n), s.spanBytes/scopeShare, keptOfNone, n)
 	out.run, out.runSource = s.aboveRun(out, r)
 	out.rank = cmp.Or(rankText(out.attrs), rankText(of.attrs))
@@ -95,7 +98,7 @@ func nameText(s string, n *Counts) string {
 	if len(s) > maxNameBytes {
 		n[Truncated]++
 	}
-	return cutText(s, maxNameBytes)
+	return cutText(plainText(cutText(s, maxNameBytes), "", n), maxNameBytes)
 }
 
 // tail is what spans of the scope get, with copies below wandb.attributes or without.

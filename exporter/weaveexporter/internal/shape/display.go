@@ -87,5 +87,5 @@ func displayText(s string, n *Counts) string {
 	if s = guarded(s, n); decoded(s) {
 		s = " " + s
 	}
-	return cutRunes(s, maxDisplayRunes)
+	return plainText(cutRunes(s, maxDisplayRunes), "", n)
 }

@@ -53,13 +53,19 @@ func guarded(s string, n *Counts) string {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func deeperThan(s string, limit int) bool {
+func deeperThan(s string, limit int) bool { return nesting(s, limit) > limit }
+
+// nesting is how deep arrays and objects lie in each other in s, or the first depth beyond limit.
+func nesting(s string, limit int) (deepest int) {
 	depth := 0
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '[', '{':
-			if depth++; depth > limit {
-				return true
+			if depth++; depth > deepest {
+				deepest = depth
+			}
+			if depth > limit {
+				return deepest
 			}
 		case ']', '}':
 			depth--
@@ -67,7 +73,7 @@ func deeperThan(s string, limit int) bool {
 			i = quoteEnd(s, i) - 1
 		}
 	}
-	return false
+	return deepest
 }
 
 // quoteEnd returns where the quoted text that starts at i ends, behind its last quote.
@@ -164,6 +170,24 @@ func bare(s string) iter.Seq2[int, string] {
 			default:
 				i++
 			}
+		}
+	}
+}
+
+// quotedValues yields the texts in JSON, in their quotes, but for the keys of objects.
+func quotedValues(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := strings.IndexByte(s, '"'); i >= 0 && i < len(s); {
+			end := quoteEnd(s, i)
+			rest := strings.TrimLeft(s[end:], " \t\r\n")
+			if !strings.HasPrefix(rest, ":") && !yield(s[i:end]) {
+				return
+			}
+			next := strings.IndexByte(s[end:], '"')
+			if next < 0 {
+				return
+			}
+			i = end + next
 		}
 	}
 }

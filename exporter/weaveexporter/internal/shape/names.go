@@ -16,7 +16,8 @@ import (
 const (
 	maxNameRunes    = 127
 	maxAgentRunes   = 255
-	maxDisplayRunes = 1000 // Weave shortens from 1,024 on
+	maxDisplayRunes = 1000
+	shortenedRunes  = 1024 // Weave shortens display names from here on
 	namelessSpan    = "unnamed"
 	number          = "N"
 )

@@ -15,11 +15,13 @@ const (
 	LongKey                      // a key was too long or had too many parts
 	DeepValue                    // arrays and maps in each other, too deep
 	JSONText                     // a text that Weave would decode, and fail
+	Reference                    // a text that Weave would take for a reference to one of its objects
 	TypedKey                     // a key of Weave's with a value of another type
 	NonFinite                    // NaN or infinite where Weave writes JSON
 	BytesValue                   // bytes where Weave writes JSON
 	SpanKind                     // no kind of OTLP's
 	StatusCode                   // no status of OTLP's
+	StatusMessage                // an error without a message
 	Timestamp                    // an end before the start
 	SpanName                     // a name that Weave would refuse or shorten
 	NameTemplate                 // a name with numbers in it
@@ -40,8 +42,8 @@ const (
 )
 
 var reasonNames = [Reasons]string{
-	"invalid_utf8", "empty_value", "key_conflict", "repeated_key", "long_key", "deep_value", "json_text", "typed_key", "non_finite", "bytes_value",
-	"span_kind", "status_code", "timestamp", "span_name", "name_template", "run_id", "step", "truncated", "duplicate_id",
+	"invalid_utf8", "empty_value", "key_conflict", "repeated_key", "long_key", "deep_value", "json_text", "reference", "typed_key", "non_finite", "bytes_value",
+	"span_kind", "status_code", "status_message", "timestamp", "span_name", "name_template", "run_id", "step", "truncated", "duplicate_id",
 	"unroutable", "no_id", "repeated_span", "too_large",
 }
 

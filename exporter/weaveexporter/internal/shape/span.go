@@ -21,8 +21,9 @@ func (w *worker) shape(s *span, sc *scope, e *entry) (endpoint Endpoint, run str
 	n := &w.result.Rewritten
 	s.clamped(n)
 	s.cleanTexts(n)
+	s.explained(n)
 	before := *n
-	if !w.always && w.ready(s.attrs, w.tail(sc, false)) {
+	if !w.always && w.ready(s.attrs, sc.own, w.tail(sc, false)) {
 		if w.encodeReady(s, sc, e); len(w.encoded)*worstCost <= w.spanBytes-sc.cost {
 			return w.endpoint, sc.run, true
 		}
@@ -33,10 +34,11 @@ func (w *worker) shape(s *span, sc *scope, e *entry) (endpoint Endpoint, run str
 
 // cleanTexts repairs everything of s but its attributes and the characters in its name.
 func (s *span) cleanTexts(n *Counts) {
-	s.name, s.state, s.message = cleanText(s.name, n), cleanText(s.state, n), cleanText(s.message, n)
+	s.name = cleanText(s.name, n)
+	s.state, s.message = plainText(cleanText(s.state, n), "", n), plainText(cleanText(s.message, n), "", n)
 	for i := range s.events {
 		e := &s.events[i]
-		e.name, e.attrs = cleanText(e.name, n), cleanList(e.attrs, n)
+		e.name, e.attrs = plainText(cleanText(e.name, n), "", n), cleanList(e.attrs, n)
 	}
 	for i := range s.links {
 		l := &s.links[i]
@@ -49,7 +51,7 @@ func cleanList(list []attr, n *Counts) []attr {
 	if !allSound(list) {
 		list = cleaned(list, n)
 	}
-	return settled(list, n)
+	return settled(withoutReferences(list, "", n), n)
 }
 
 func allSound(list []attr) bool {
@@ -62,14 +64,14 @@ func allSound(list []attr) bool {
 }
 
 // ready tells whether list is what Weave takes, none of it is read by Weave, and t can follow it.
-func (w *worker) ready(list []attr, t *tail) bool {
+func (w *worker) ready(list []attr, own string, t *tail) bool {
 	if t.apart || len(list) > maxLinear {
 		return false
 	}
 	var m mask
 	for i, a := range list {
 		b := keyBit(a.key)
-		if w.runMask.has(b) || t.keys.has(b) && find(t.attrs, a.key) >= 0 || m.has(b) && find(list[:i], a.key) >= 0 || special(root(a.key)) || !sound(a) {
+		if w.runMask.has(b) || t.keys.has(b) && find(t.attrs, a.key) >= 0 || m.has(b) && find(list[:i], a.key) >= 0 || special(root(a.key)) || !sound(a) || refersIn(a.val, own) {
 			return false
 		}
 		m.add(b)
@@ -95,7 +97,7 @@ func (w *worker) encodeReady(s *span, sc *scope, e *entry) {
 // repair is the long way.
 func (w *worker) repair(s *span, sc *scope, e *entry) (endpoint Endpoint, run string, ok bool) {
 	n := &w.result.Rewritten
-	list := canonical(s.attrs, n)
+	list := canonical(s.attrs, sc.own, n)
 	own, named := w.ownRun(list, sc, &w.result)
 	list = settled(list, n) // a run id may have moved aside
 	w.own = list
@@ -130,9 +132,9 @@ func (w *worker) repair(s *span, sc *scope, e *entry) (endpoint Endpoint, run st
 	return endpoint, run, len(w.encoded) <= w.spanBytes
 }
 
-// canonical is list without anything that Weave would refuse.
-func canonical(list []attr, n *Counts) []attr {
-	return settled(typed(expanded(cleaned(list, n), n), n), n)
+// canonical is list without anything that Weave would refuse of a span of a project whose references begin with own.
+func canonical(list []attr, own string, n *Counts) []attr {
+	return settled(withoutReferences(typed(expanded(cleaned(list, n), n), n), own, n), n)
 }
 
 func (w *worker) encode(s *span) {
@@ -220,7 +222,7 @@ func (w *worker) extras(s *span, sc *scope, e *entry, endpoint Endpoint, had []a
 	}
 	shown := w.displayName(s, sc, e, had, original)
 	if s.name != original && shown != original && find(had, originalPrefix+"name") < 0 {
-		w.added = append(w.added, extra{key: originalPrefix + "name", kind: pcommon.ValueTypeStr, text: guarded(original, &w.result.Rewritten)})
+		w.added = append(w.added, extra{key: originalPrefix + "name", kind: pcommon.ValueTypeStr, text: plainText(guarded(original, &w.result.Rewritten), "", &w.result.Rewritten)})
 	}
 }
 
@@ -236,7 +238,9 @@ func (w *worker) name(s *span, endpoint Endpoint) {
 			n[SpanName]++
 			s.name = short
 		}
-	case endpoint == Calls && !w.soundName(s.name):
+	case endpoint == Agents:
+		s.name = plainText(s.name, "", n)
+	case !w.soundName(s.name):
 		s.name = w.opName(s.name, n)
 	}
 }

@@ -34,7 +34,7 @@ func (w *worker) ownStep(attrs pcommon.Map) (step int64, ok, bad bool) {
 }
 
 func (s *Shaper) stepIn(list []attr) (step int64, ok, bad bool) {
-	list = canonical(list, new(Counts))
+	list = canonical(list, "", new(Counts))
 	if i := find(list, stepKey); i >= 0 {
 		return list[i].val.Int(), true, false
 	}

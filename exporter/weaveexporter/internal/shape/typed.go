@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -142,6 +143,7 @@ func appendExpanded(out []attr, key string, object pcommon.Map) []attr {
 // typed makes values what Weave insists on. What cannot be made so moves below originalPrefix, and so does what is below a key that has to
 // be a single value. Keys in list differ.
 func typed(list []attr, n *Counts) []attr {
+	var more []attr
 	for i := range list {
 		a := &list[i]
 		if first := root(a.key); first != "wandb" && !hides(first) {
@@ -162,9 +164,19 @@ func typed(list []attr, n *Counts) []attr {
 				a.val = to
 			}
 		}
+		if a.key == displayNameKey && tooLongToShow(a.val.Str()) {
+			more = append(more, *a)
+			moveAside(&more[len(more)-1], n)
+			a.val = pcommon.NewValueStr(cutRunes(a.val.Str(), maxDisplayRunes))
+		}
 		a.val = plainly(a.val, n)
 	}
-	return list
+	return append(list, more...)
+}
+
+// tooLongToShow tells whether Weave would shorten a display name, which fails the request where blanks end it.
+func tooLongToShow(name string) bool {
+	return len(name) >= shortenedRunes && utf8.RuneCountInString(name) >= shortenedRunes
 }
 
 func moveAside(a *attr, n *Counts) {
