@@ -133,11 +133,9 @@ func (c *clocks) keep(key uint64, name string, end int64) {
 		c.rounds[key] = append(c.rounds[key], &round{at: end})
 	}
 	r := c.rounds[key][i]
-	if node >= len(r.ends) {
-		r.ends = append(r.ends, make([]int64, node+1-len(r.ends))...)
-	}
-	if r.ends[node] == 0 {
-		c.ends += node + 1
+	if more := node + 1 - len(r.ends); more > 0 {
+		r.ends = append(r.ends, make([]int64, more)...)
+		c.ends += more
 	}
 	if r.ends[node] == 0 || end < r.ends[node] {
 		r.ends[node] = end
