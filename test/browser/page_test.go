@@ -7,6 +7,7 @@ package browser
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -236,5 +237,27 @@ func TestColoursCanBeChosen(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#theme")))
 	b.colours("light")
 	b.until("!" + isDark) // What the system has is followed again.
+	b.noErrors()
+}
+
+// Where the event stream is refused, as it is to the 33rd listener, the page asks from time to time.
+func TestAsksWhereEventsDoNotCome(t *testing.T) {
+	t.Parallel()
+	c, url := start(t, false, "")
+	run := newJob("many watch", 8)
+	run.send(t, c, 1, 1)
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for range 32 {
+		response, err := client.Get(url + "api/events")
+		require.NoError(t, err)
+		defer response.Body.Close()
+		require.Equal(t, http.StatusOK, response.StatusCode)
+	}
+	b := newTab(t)
+	b.open(url)
+	b.untilText("#live", "Asking every 2 s")
+	run.send(t, c, 2, 7)
+	b.untilText("#facts", "Front step\n7")
 	b.noErrors()
 }

@@ -3,14 +3,19 @@
 let chartGrid, chartHeat;
 let lastHeard = 0;   // ms, when the numbers that are shown were true; 0: never
 
-// show draws the answers, and asks for the run that the address names, or the one that was seen last.
+// shownRun is the run of the address, else the one that was seen last.
+const shownRun = () => state.run ?? state.runs[0]?.id ?? null;
+
+// show draws the answers, and asks for the run to show, unless nothing has changed.
 async function show(runs, pipelines, health) {
   state.runs = runs.runs;
-  const id = state.run ?? state.runs[0]?.id ?? null;
+  const id = shownRun();
   const steps = (state.runs.find((run) => run.id === id)?.ranks ?? 0) > 2000 ? 32 : 64;
-  const answer = id === null ? null : await ask(`api/runs/${encodeURIComponent(id)}?steps=${steps}`);
-  if (id !== (state.run ?? state.runs[0]?.id ?? null)) { refresh.soon(true); return; }  // the address has changed meanwhile
-  state.detail = answer && runOf(answer);
+  if (runs !== drawn.runs || state.detail?.id !== id) {
+    const answer = id === null ? null : await ask(`api/runs/${encodeURIComponent(id)}?steps=${steps}`);
+    state.detail = answer && runOf(answer);
+  }
+  if (id !== shownRun()) { refresh.soon(true); return; }  // the address has changed meanwhile
   $("login").hidden = true;
   $("shell").hidden = false;
   drawRuns(runs, id);
@@ -53,7 +58,11 @@ function selected() {
   const before = state.run;
   readAddress();
   for (const input of $("mode").querySelectorAll("input")) input.checked = input.value === grid.mode;
-  if (!state.detail || state.run !== before) { refresh.soon(true); if (state.runs) drawRuns(drawn.runs, state.run ?? state.runs[0]?.id); return; }
+  if (!state.detail || state.run !== before) {
+    if (drawn.runs) drawRuns(drawn.runs, shownRun());
+    refresh.soon(true);
+    return;
+  }
   select(state.detail);
   drawRun(state.detail.id);
 }

@@ -81,24 +81,29 @@ const drawn = {};  // the latest answers by name
 
 // refresh asks for what is shown and draws it: once at a time, and never busier than a third of the time.
 const refresh = {
+  timer: 0,
+  due: 0,
   running: false,
   again: false,
-  due: 0,
+  hurry: false,
 
+  // soon refreshes when it is due, or now; while one runs, after it.
   soon(now) {
-    if (now) this.due = 0;
-    if (this.running) { this.again = true; return; }
-    this.running = true;
-    setTimeout(() => this.run(), Math.max(0, this.due - Date.now()));
+    this.hurry ||= Boolean(now);
+    this.again = this.running;
+    if (this.running) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.run(), this.hurry ? 0 : Math.max(0, this.due - Date.now()));
   },
 
   async run() {
     const began = performance.now();
-    this.again = false;
+    this.running = true;
+    this.again = this.hurry = false;
     try {
       const [runs, pipelines, health] = await Promise.all([feed.take("runs", "api/runs"), feed.take("pipelines", "api/pipelines"), feed.take("health", "health")]);
-      Object.assign(drawn, { runs, pipelines, health });
       await show(runs, pipelines, health);
+      Object.assign(drawn, { runs, pipelines, health });
       connected();
     } catch (error) {
       if (error instanceof NotAllowed) askForToken();
