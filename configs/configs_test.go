@@ -186,6 +186,9 @@ func resolve(t *testing.T, name string) *confmap.Conf {
 	require.NoError(t, err)
 	conf, err := resolver.Resolve(t.Context())
 	require.NoError(t, err)
+	for range 3 { // Parts of parts: ToStringMap takes the values out of one level of expansion.
+		conf = confmap.NewFromStringMap(conf.ToStringMap())
+	}
 	return conf
 }
 

@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/otelcol"
 	"go.uber.org/zap"
+
+	"github.com/lenscol/lenscol/internal/advice"
 )
 
 // snapshot is a config as it was read at one moment. A collector that runs from one never reads the files again, so
@@ -43,7 +45,7 @@ func readSnapshot(ctx context.Context, set otelcol.CollectorSettings, logger *za
 	defer func() { _ = provider.Shutdown(ctx) }() // Nothing was watched, so nothing is to release.
 	cfg, err := provider.Get(ctx, factories)
 	if err != nil {
-		return nil, err
+		return nil, advice.Explain(err)
 	}
 	if err := confmap.Validate(cfg); err != nil {
 		return nil, err

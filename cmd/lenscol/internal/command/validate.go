@@ -18,10 +18,11 @@ func adviseAfter(cmd *cobra.Command, set otelcol.CollectorSettings) {
 	uris := recordConfigFlags(cmd)
 	validate := cmd.RunE
 	cmd.Long = "Validates the config without running the collector, and exits with 1 where it is not valid. What is valid and loses telemetry all the\n" +
-		"same is printed to stderr, a line each: no memory limiter, a queue in memory before a backend that bills, and the like."
+		"same is printed to stderr, a line each: no memory limiter, a queue in memory before a backend that bills, and the like. Of a\n" +
+		"component of otelcol-contrib that is not here, it says what does its work."
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := validate(cmd, args); err != nil {
-			return err
+			return advice.Explain(err)
 		}
 		set.ConfigProviderSettings.ResolverSettings.URIs = uris.all()
 		snap, err := readSnapshot(cmd.Context(), set, zap.NewNop())

@@ -1,0 +1,25 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package advice
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestExplain(t *testing.T) {
+	require.NoError(t, Explain(nil))
+	other := errors.New("no such file")
+	require.Equal(t, other, Explain(other))
+
+	missing := errors.New("failed to get config:\n\n'connectors' unknown type: \"routing\" for id: \"routing/a\" (valid values: [count forward])\n" +
+		"'processors' unknown type: \"geoip\" for id: \"geoip\" (valid values: [batch])")
+	explained := Explain(missing)
+	require.ErrorIs(t, explained, missing)
+	require.Equal(t, missing.Error()+
+		"\nthere is no routing connector in lenscol: the forward connector with a filter behind it does that: lenscol configs show goodput-routing; docs/ocb.md says how to build a collector with both"+
+		"\nthere is no geoip processor in lenscol; docs/ocb.md says how to build a collector with both", explained.Error())
+}
