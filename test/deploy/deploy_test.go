@@ -7,6 +7,7 @@
 package deploy
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,14 @@ func deployed(t *testing.T, elem ...string) string {
 	return path
 }
 
+// read is the text of a file below deploy/.
+func read(t *testing.T, elem ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(deployed(t, elem...))
+	require.NoError(t, err)
+	return string(text)
+}
+
 // run runs a command in a folder, and fails the test with what it wrote to stderr where it fails.
 func run(t *testing.T, dir, name string, args ...string) (stdout string) {
 	t.Helper()
@@ -34,10 +43,13 @@ func run(t *testing.T, dir, name string, args ...string) (stdout string) {
 	return out.String()
 }
 
-// tool is the path of a program that tools/go.mod names, built once into build/.
-func tool(t *testing.T, name string) string {
+// tool is the path of a program of the module in tools/, that has versions of its own, built below build/.
+func tool(t *testing.T, pkg string) string {
 	t.Helper()
-	return strings.TrimSpace(run(t, "tools", "go", "tool", "-n", name))
+	path, err := filepath.Abs(filepath.Join("..", "..", "build", "deploy", filepath.Base(pkg)))
+	require.NoError(t, err)
+	run(t, "tools", "go", "build", "-o", path, pkg)
+	return path
 }
 
 // need skips the test where a program is missing, and says what has it.
