@@ -22,12 +22,25 @@ import (
 // groupsInterval is how often the file is read where no signals say when.
 const groupsInterval = 2 * time.Second
 
-// watchGroups reads the file now, and then in the background until stop is called, which waits for the end of that for as long as its
-// context allows: a file on a shared file system may not answer.
-func watchGroups(path string, signals []os.Signal) (stop func(context.Context)) {
-	w := &groupsWatch{path: path}
-	w.look()
-	done, over := make(chan struct{}), make(chan struct{})
+// watchGroups reads the file now, and then in the background until stop is called. Both wait for as long as their contexts allow,
+// and for groupsInterval at most: a file on a shared file system may not answer.
+func watchGroups(ctx context.Context, path string, signals []os.Signal) (stop func(context.Context)) {
+	w := &groupsWatch{path: path, read: readGroups, done: make(chan struct{})}
+	return w.start(ctx, signals)
+}
+
+// groupsWatch switches the groups when what the file says changes.
+type groupsWatch struct {
+	path string
+	read func(path string) (spec string, err error)
+	done chan struct{} // is closed when nothing shall be switched any more
+
+	spec    string // what was set last
+	problem string // what was logged last
+	isSet   bool
+}
+
+func (w *groupsWatch) start(ctx context.Context, signals []os.Signal) (stop func(context.Context)) {
 	var ticks <-chan time.Time
 	came := make(chan os.Signal, 1)
 	if len(signals) > 0 {
@@ -36,32 +49,35 @@ func watchGroups(path string, signals []os.Signal) (stop func(context.Context)) 
 		ticker := time.NewTicker(groupsInterval)
 		ticks = ticker.C
 	}
+	looked, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
 		defer signal.Stop(came)
-		w.run(done, ticks, came)
+		w.look()
+		close(looked)
+		w.run(ticks, came)
 	}()
+	await(ctx, looked)
 	return func(ctx context.Context) {
-		close(done)
-		select {
-		case <-over:
-		case <-ctx.Done():
-		}
+		close(w.done)
+		await(ctx, over)
 	}
 }
 
-// groupsWatch switches the groups when what the file says changes.
-type groupsWatch struct {
-	path    string
-	spec    string // what was set last
-	problem string // what was logged last
-	isSet   bool
+// await returns when c is closed, ctx is over, or groupsInterval has passed.
+func await(ctx context.Context, c <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, groupsInterval)
+	defer cancel()
+	select {
+	case <-c:
+	case <-ctx.Done():
+	}
 }
 
-func (w *groupsWatch) run(done <-chan struct{}, ticks <-chan time.Time, came <-chan os.Signal) {
+func (w *groupsWatch) run(ticks <-chan time.Time, came <-chan os.Signal) {
 	for {
 		select {
-		case <-done:
+		case <-w.done:
 			return
 		case <-ticks:
 		case <-came:
@@ -71,7 +87,12 @@ func (w *groupsWatch) run(done <-chan struct{}, ticks <-chan time.Time, came <-c
 }
 
 func (w *groupsWatch) look() {
-	spec, err := readGroups(w.path)
+	spec, err := w.read(w.path)
+	select {
+	case <-w.done: // while the file did not answer
+		return
+	default:
+	}
 	if err != nil {
 		if text := err.Error(); text != w.problem {
 			w.problem = text

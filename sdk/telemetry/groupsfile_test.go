@@ -6,6 +6,7 @@
 package telemetry
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	lens "github.com/lenscol/lenscol/sdk"
 )
@@ -72,7 +74,7 @@ func TestGroupsFile(t *testing.T) {
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	lens.SetGroups("job")
 	t.Cleanup(func() { lens.SetGroups("") })
-	w := &groupsWatch{path: path}
+	w := &groupsWatch{path: path, read: readGroups, done: make(chan struct{})}
 	look := func(want ...string) {
 		t.Helper()
 		w.look()
@@ -105,6 +107,27 @@ func TestGroupsFile(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
 	look("step")
 	require.Contains(t, lines.String(), "it is no regular file")
+}
+
+// A file system that hangs holds neither Setup nor Shutdown, and what it says in the end does not count.
+func TestGroupsFileThatDoesNotAnswer(t *testing.T) {
+	lens.SetGroups("job")
+	t.Cleanup(func() { lens.SetGroups("") })
+	running := goleak.IgnoreCurrent()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	w := &groupsWatch{done: make(chan struct{}), read: func(string) (string, error) {
+		close(asked)
+		<-answer
+		return "step", nil
+	}}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	stop := w.start(over, nil)
+	<-asked
+	stop(over)
+	close(answer)
+	require.NoError(t, goleak.Find(running), "it ends")
+	require.Equal(t, []string{"job"}, lens.EnabledGroups())
 }
 
 // The Config's groups hold until there is a file; then the file's, at each tick or signal, until the shutdown.

@@ -138,7 +138,7 @@ func (h *Handle) start(ctx context.Context, cfg Config, o *options) error {
 	h.undo = append(h.undo, func() { lens.SetGroups("") })
 	lens.SetGroups(cfg.SpanGroups)
 	if o.groupsFile != "" {
-		h.stopWatch = watchGroups(o.groupsFile, o.groupsSignals)
+		h.stopWatch = watchGroups(ctx, o.groupsFile, o.groupsSignals)
 	}
 	return nil
 }
