@@ -110,11 +110,11 @@ type StepConfig struct {
 
 // LimitsConfig bounds what is sent.
 type LimitsConfig struct {
-	// RequestBytes bounds a request before compression; what is larger is split. Default 31 MiB: Weave takes 32.
+	// RequestBytes bounds a request before compression; what is larger is split. At least 32 KiB. Default 31 MiB: Weave takes 32.
 	RequestBytes int `mapstructure:"request_bytes"`
 
-	// SpanBytes bounds what Weave makes of a span; the longest texts of a larger one are cut. Default 1.7 MB: Weave blanks rows of
-	// 3.5 MiB, and stores attributes twice.
+	// SpanBytes bounds what Weave makes of a span; the longest texts of a larger one are cut. At most half of RequestBytes counts.
+	// Default 1.7 MB: Weave blanks rows of 3.5 MiB, and stores attributes twice.
 	SpanBytes int `mapstructure:"span_bytes"`
 }
 

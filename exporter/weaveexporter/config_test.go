@@ -69,9 +69,12 @@ func TestEnvironmentAlone(t *testing.T) {
 // With default settings a span is sent within 2 s of its arrival: it waits for its batch half of that at most.
 func TestDefaultsSendWithinTwoSeconds(t *testing.T) {
 	setEnv(t, map[string]string{"WANDB_API_KEY": weavetest.Key})
-	cfg, err := load(t, "")
-	require.NoError(t, err)
-	require.LessOrEqual(t, cfg.QueueConfig.Get().Batch.Get().FlushTimeout, time.Second)
+	for _, yaml := range []string{"", "sending_queue: {storage: file_storage}"} { // The second is that of configs/weave.yaml.
+		cfg, err := load(t, yaml)
+		require.NoError(t, err)
+		require.LessOrEqual(t, cfg.QueueConfig.Get().Batch.Get().FlushTimeout, time.Second)
+		require.Zero(t, cfg.QueueConfig.Get().Batch.Get().MaxSize)
+	}
 }
 
 func TestValidate(t *testing.T) {
@@ -85,7 +88,8 @@ func TestValidate(t *testing.T) {
 		{"run with a path", "run: {id: acme/llm/3f9k2q}", "run::id"},
 		{"step", "step: {offset: -1}", "step::offset"},
 		{"template", "display_name: '{nam}'", "display_name"},
-		{"limits", "limits: {span_bytes: 1}", "limits::span_bytes"},
+		{"small spans", "limits: {span_bytes: 16383}", "limits::span_bytes is 16383: must be at least 16384"},
+		{"small requests", "limits: {request_bytes: 32767}", "limits::request_bytes is 32767: must be at least 32768"},
 		{"endpoint", "endpoint: https://trace.wandb.ai", "endpoint: is not a setting here; use base_url"},
 		{"queue that drops", "sending_queue: {batch: {max_size: 3000000}}", "sending_queue::batch::max_size: must be 0 where batches are measured in bytes"},
 	} {

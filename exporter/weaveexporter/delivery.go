@@ -77,14 +77,14 @@ const (
 	quotaPause = time.Minute
 )
 
-func newDelivery(e *weaveExporter, shaped shape.Result, acknowledged bool) *delivery {
+func newDelivery(e *weaveExporter, shaped *shape.Result, acknowledged bool) *delivery {
 	d := &delivery{e: e, acknowledged: acknowledged, began: e.now(), backoff: backoff.ExponentialBackOff{
 		InitialInterval:     e.cfg.RetryConfig.InitialInterval,
 		RandomizationFactor: e.cfg.RetryConfig.RandomizationFactor,
 		Multiplier:          e.cfg.RetryConfig.Multiplier,
 		MaxInterval:         e.cfg.RetryConfig.MaxInterval,
 	}}
-	d.countShaped(&shaped)
+	d.countShaped(shaped)
 	for _, r := range shaped.Requests {
 		d.todo = append(d.todo, parcel{Request: r})
 	}

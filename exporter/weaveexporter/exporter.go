@@ -124,7 +124,9 @@ func (e *weaveExporter) deliver(ctx context.Context, td ptrace.Traces, acknowled
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(e.drained, cancel)()
-	return newDelivery(e, e.shaper.Shape(td), acknowledged).run(ctx)
+	shaped := e.shaper.Shape(td)
+	defer shaped.Release() // run has ended then, and HTTP has copies.
+	return newDelivery(e, &shaped, acknowledged).run(ctx)
 }
 
 // traces is what the pipeline sees: the helper's exporter, with what the helper does not do.

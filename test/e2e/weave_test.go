@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -63,22 +64,15 @@ func TestWeaveBooksClose(t *testing.T) {
 		weavetest.Answer{Status: 500, When: func(r weavetest.Request) bool { return poisoned(r, 812) || random.IntN(10) == 0 }},
 	)
 	address := "127.0.0.1:" + testbed.FreePort(t)
-	collector, counters := startWeave(t, "http://"+address)
+	collector, counters := startWeave(t, "http://"+address, weaveOverlay)
 	client := collector.Client()
 
 	const batches, size = 24, 512
 	began := time.Now()
-	serve := func() {
-		listener, err := net.Listen("tcp", address)
-		require.NoError(t, err)
-		server := &http.Server{Handler: weave}
-		go func() { _ = server.Serve(listener) }()
-		t.Cleanup(func() { _ = server.Close() })
-	}
 	for i := range batches {
 		if i == batches/2 {
 			time.Sleep(down - time.Since(began)) // The outage itself.
-			serve()
+			serve(t, address, weave)
 		}
 		td := ptrace.NewTraces()
 		for k, project := range []string{"open", "closed", "other"} {
@@ -108,10 +102,96 @@ func TestWeaveBooksClose(t *testing.T) {
 	collector.Stop()
 }
 
-// startWeave starts the shipped config in front of a Weave, and returns its counters: the exporter's, by name and reason.
-func startWeave(t *testing.T, url string) (*testbed.Collector, func() weaveCounters) {
+// TestWeaveSpanAlone sends with the shipped config as it is: a span alone does not wait for others, and one that is larger than what a call may
+// have is cut, and says so.
+func TestWeaveSpanAlone(t *testing.T) {
+	fake := weavetest.New(t, weavetest.Options{})
+	collector, counters := startWeave(t, fake.URL, "{}")
+	client := collector.Client()
+	prompt := strings.Repeat("a long prompt, ", 6<<20/15)
+	for i, prompt := range []string{"short", prompt} {
+		td := ptrace.NewTraces()
+		addWeaveSpans(td, "llm", uint64(i+1), 1).At(0).Attributes().PutStr("input.value", prompt)
+		body, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(td)
+		require.NoError(t, err)
+		sent := time.Now()
+		require.NoError(t, client.GRPC(t.Context(), "traces", body, true))
+		require.Eventually(t, func() bool { return len(fake.Calls("acme/llm")) == i+1 }, time.Minute, time.Millisecond)
+		t.Logf("a span of %d bytes was a call after %s", len(body), time.Since(sent))
+	}
+	require.Eventually(t, func() bool { return counters().sum() == 2 }, time.Minute, 10*time.Millisecond)
+	require.Equal(t, weaveCounters{"sent_spans": 2, `rewritten_values{reason="truncated"}`: 1, "retry_after": 0}, counters())
+	call := fake.Calls("acme/llm")[1]
+	require.Empty(t, call.Blanked)
+	said, ok := call.Inputs["input.value"].(string)
+	require.True(t, ok)
+	require.True(t, strings.HasPrefix(prompt, said))
+	require.Greater(t, len(said), 1<<20)
+	had, _ := call.Dump["attributes"].(map[string]any)["lenscol"].(map[string]any)["truncated"].(map[string]any)["input"].(map[string]any)
+	require.EqualValues(t, len(prompt), had["value"])
+	collector.Stop()
+}
+
+// TestWeaveSIGKILL kills the shipped config while batches wait on disk for a Weave that is down, twice, and while the rest is being sent: every span that was
+// acknowledged is a call in the end, and one call alone.
+func TestWeaveSIGKILL(t *testing.T) {
+	weave := weavetest.NewHandler(weavetest.Options{})
+	defer weave.Close()
+	var requests int
+	var killed atomic.Bool
+	weave.Script(weavetest.Answer{Hang: true, When: func(weavetest.Request) bool { requests++; return requests > 3 && !killed.Load() }})
+	address := "127.0.0.1:" + testbed.FreePort(t)
+	collector, _ := startWeave(t, "http://"+address, weaveOverlay)
+	const batches, size = 20, 200
+	acknowledged := map[string]bool{}
+	send := func(round int) {
+		client := collector.Client()
+		defer client.Close()
+		for i := range batches {
+			td := ptrace.NewTraces()
+			spans := addWeaveSpans(td, "llm", uint64((round*batches+i)*size+1), size)
+			body, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(td)
+			require.NoError(t, err)
+			require.NoError(t, client.GRPC(t.Context(), "traces", body, true))
+			for _, span := range spans.All() {
+				acknowledged[span.SpanID().String()] = true
+			}
+		}
+	}
+	for round := range 2 {
+		send(round)
+		collector.Kill()
+		collector.Start()
+	}
+	serve(t, address, weave)
+	require.Eventually(t, func() bool { return weave.Stats().Requests > 3 }, time.Minute, time.Millisecond)
+	collector.Kill()
+	killed.Store(true)
+	collector.Start()
+	send(2)
+	require.Eventually(t, func() bool { return len(weave.Calls("acme/llm")) == len(acknowledged) }, time.Minute, 10*time.Millisecond,
+		"%d calls of %d spans", len(weave.Calls("acme/llm")), len(acknowledged))
+	for _, call := range weave.Calls("acme/llm") {
+		require.True(t, acknowledged[call.ID], call.ID)
+	}
+	require.Zero(t, weave.Stats().Merged)
+	t.Logf("%d spans acknowledged, of which %d came twice", len(acknowledged), weave.Stats().Resent)
+	collector.Stop()
+}
+
+// serve has a Weave listen at an address until the test ends.
+func serve(t *testing.T, address string, weave http.Handler) {
+	listener, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	server := &http.Server{Handler: weave}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+}
+
+// startWeave starts the shipped config, with more of it, in front of a Weave, and returns its counters: the exporter's, by name and reason.
+func startWeave(t *testing.T, url, more string) (*testbed.Collector, func() weaveCounters) {
 	overlay := filepath.Join(t.TempDir(), "overlay.yaml")
-	require.NoError(t, os.WriteFile(overlay, []byte(weaveOverlay), 0o600))
+	require.NoError(t, os.WriteFile(overlay, []byte(more), 0o600))
 	metrics := testbed.FreePort(t)
 	collector := testbed.Start(t, testbed.Options{
 		Args: []string{"--config", "lenscol:weave", "--config", overlay},
@@ -150,7 +230,7 @@ func (c weaveCounters) sum() (n int) {
 	return n
 }
 
-func addWeaveSpans(td ptrace.Traces, project string, first uint64, n int) {
+func addWeaveSpans(td ptrace.Traces, project string, first uint64, n int) ptrace.SpanSlice {
 	rs := td.ResourceSpans().AppendEmpty()
 	rs.Resource().Attributes().PutStr("service.name", "trainer")
 	rs.Resource().Attributes().PutStr("wandb.project", project)
@@ -166,6 +246,7 @@ func addWeaveSpans(td ptrace.Traces, project string, first uint64, n int) {
 		span.SetEndTimestamp(span.StartTimestamp() + 1000)
 		span.Attributes().PutInt("dl.iteration", int64(first+i))
 	}
+	return all
 }
 
 // TestWeavePage does what docs/weave.md shows: its settings are valid, and its commands send spans to Weave.

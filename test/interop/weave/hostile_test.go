@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -25,12 +26,10 @@ type generator struct {
 	// harm is the share of choices that are hostile, from 0 to 1.
 	harm float64
 	next uint64 // of the ids
-	// texts are what a hostile text is picked from.
-	texts []string
 }
 
 func newGenerator(seed uint64, harm float64) *generator {
-	return &generator{rand.New(rand.NewPCG(seed, 8)), harm, seed << 32, hostileTexts}
+	return &generator{rand.New(rand.NewPCG(seed, 8)), harm, seed << 32}
 }
 
 func (g *generator) hostile() bool { return g.Float64() < g.harm }
@@ -51,17 +50,17 @@ var (
 		"", " ", "/", "🚀", "a:b(c)[d]#e@f,g", "İstanbul", "हिन्दी", "学習 ステップ", "step\n\x00", notUTF8, strings.Repeat("long name ", 30),
 		"trailing" + strings.Repeat(" ", 200), strings.Repeat("x", 300), strings.Repeat("é", 128), "<>", "GET /v1/models/{id}",
 	}
-	hostileTexts = []string{
+	hostileTexts = slices.Concat(references, []string{
 		"", "x", "7", "3.5", "-1", "true", "0", "e/p/run", "run:1", "abc123", notUTF8 + " tail", "\x00", `{"a":1}`, `{"a":{"b":[1,null]}}`, `["x"]`,
 		`{"a"`, "[NaN]", `["\ud800"]`, jsonLists(100), jsonLists(300), jsonLists(700), jsonLists(3000), strings.Repeat("[", 20_000),
 		"[" + strings.Repeat("9", 5000) + "]", `{"a.b":{"":1}}`, "see weave:///x", "2025-01-01T00:00:00Z", strings.Repeat("{\"a\":", 400) + "1" + strings.Repeat("}", 400),
-	}
+		`["weave-trace-internal:///x"]`, `{"a":"[\"weave:///x\"]"}`, ` ["weave:///x"]`, `["weave:\/\/\/x"]`, `{"a":"\u0077eave:///x"}`,
+		`["[\"weave-trace-internal:\/\/\/x\"]"]`, `{"b":"` + strings.Repeat("[", 300) + `\"see weave:///x\"` + strings.Repeat("]", 300) + `"}`,
+	})
 )
 
 // references is text that Weave takes for references to its objects.
-var references = []string{
-	"weave:///e/p/op/x:y", "weave:///x", "weave-trace-internal:///x", `["weave-trace-internal:///x"]`, `{"a":"[\"weave:///x\"]"}`,
-}
+var references = []string{"weave:///e/p/op/x:y", "weave:///x", "weave-trace-internal:///x", `"weave:///x"`}
 
 // notUTF8 stands for bytes that are not UTF-8, of the same length, since no message can be marshalled with those.
 const notUTF8 = "~!NOT!~"
@@ -115,7 +114,7 @@ func (g *generator) span() *tracepb.Span {
 		s.Kind = pick(g, []tracepb.Span_SpanKind{-1, 0, 5, 6, 99})
 	}
 	if g.hostile() {
-		s.Status = &tracepb.Status{Code: pick(g, []tracepb.Status_StatusCode{-1, 1, 2, 7}), Message: pick(g, g.texts)}
+		s.Status = &tracepb.Status{Code: pick(g, []tracepb.Status_StatusCode{-1, 1, 2, 7}), Message: pick(g, hostileTexts)}
 	}
 	if g.hostile() {
 		s.StartTimeUnixNano, s.EndTimeUnixNano = pick(g, []uint64{0, start, math.MaxUint64}), pick(g, []uint64{0, start - second, math.MaxUint64})
@@ -177,7 +176,7 @@ func (g *generator) value(depth int) *commonpb.AnyValue {
 		}
 		return v
 	}
-	return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: pick(g, g.texts)}}
+	return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: pick(g, hostileTexts)}}
 }
 
 func text(key, value string) *commonpb.KeyValue {

@@ -67,7 +67,7 @@ func (s sent) step() (step int64, known bool) {
 var (
 	promoted         = []string{"nv.dl.", "dl.", "megatron.", "nemo.", "rl."}
 	promotedResource = []string{
-		"nv.dl.rank", "dl.rank", "nemo.run.id", "host.name", "service.name", "slurm.job.id", "k8s.pod.name",
+		"nv.dl.rank", "dl.rank", "nv.dl.world_size", "dl.world_size", "nv.dl.role", "nemo.run.id", "host.name", "service.name", "slurm.job.id", "k8s.pod.name",
 	}
 )
 
@@ -103,7 +103,7 @@ func clashes(key string, attributes []*commonpb.KeyValue) bool {
 	return same > 1
 }
 
-// scalar is a value that comes back as it was sent.
+// scalar is a value that comes back as it was sent, or with the mark of docs/weave.md before it.
 func scalar(v *commonpb.AnyValue) (any, bool) {
 	switch v := v.GetValue().(type) {
 	case *commonpb.AnyValue_IntValue:
@@ -113,6 +113,9 @@ func scalar(v *commonpb.AnyValue) (any, bool) {
 	case *commonpb.AnyValue_DoubleValue:
 		return v.DoubleValue, v.DoubleValue-v.DoubleValue == 0 // NaN and infinities are text for Weave.
 	case *commonpb.AnyValue_StringValue:
+		if slices.Contains(references, v.StringValue) {
+			return "text: " + v.StringValue, true
+		}
 		return v.StringValue, v.StringValue != "" && !strings.ContainsAny(v.StringValue[:1], "{[") && !strings.Contains(v.StringValue, notUTF8)
 	}
 	return nil, false

@@ -84,7 +84,7 @@ class Production(batched.ClickHouseTraceServer):
 
 def internal(name):
     """Weave's internal id of a user, or of a project, "entity/project"."""
-    return base64.b64encode(name.encode()).decode()
+    return base64.urlsafe_b64encode(name.encode()).decode()
 
 
 class Ids(IdConverter):
@@ -106,13 +106,13 @@ class Ids(IdConverter):
 
     def int_to_ext_run_id(self, run_id):
         project, _, run = run_id.partition(":")
-        return f"{base64.b64decode(project).decode()}/{run}"
+        return f"{base64.urlsafe_b64decode(project).decode()}/{run}"
 
     def ext_to_int_user_id(self, user_id):
         return internal(user_id)
 
     def int_to_ext_user_id(self, user_id):
-        return base64.b64decode(user_id).decode()
+        return base64.urlsafe_b64decode(user_id).decode()
 
 
 class Agents:

@@ -101,7 +101,7 @@ func DefaultOptions() Options {
 		RunIDFrom: []string{"wandb.run.id"},
 		StepFrom:  []string{"nv.dl.training.step", "megatron.iteration", "dl.iteration", "rl.step", "rl.iteration"},
 		Promote: []string{
-			"nv.dl.rank", "dl.rank", "nemo.run.id", "host.name", "service.name", "slurm.job.id", "k8s.pod.name",
+			"nv.dl.rank", "dl.rank", "nv.dl.world_size", "dl.world_size", "nv.dl.role", "nemo.run.id", "host.name", "service.name", "slurm.job.id", "k8s.pod.name",
 			"otel.scope.name", "otel.scope.version", "nv.dl.*", "dl.*", "megatron.*", "nemo.*", "rl.*",
 		},
 		TemplateNames: true,
