@@ -54,13 +54,13 @@ var (
 		"", "x", "7", "3.5", "-1", "true", "0", "e/p/run", "run:1", "abc123", notUTF8 + " tail", "\x00", `{"a":1}`, `{"a":{"b":[1,null]}}`, `["x"]`,
 		`{"a"`, "[NaN]", `["\ud800"]`, jsonLists(100), jsonLists(300), jsonLists(700), jsonLists(3000), strings.Repeat("[", 20_000),
 		"[" + strings.Repeat("9", 5000) + "]", `{"a.b":{"":1}}`, "see weave:///x", "2025-01-01T00:00:00Z", strings.Repeat("{\"a\":", 400) + "1" + strings.Repeat("}", 400),
-		`["weave-trace-internal:///x"]`, `{"a":"[\"weave:///x\"]"}`, ` ["weave:///x"]`, `["weave:\/\/\/x"]`, `{"a":"\u0077eave:///x"}`,
+		`["weave-trace-internal:///x"]`, `{"a":"[\"weave:///x\"]"}`, `["weave:\/\/\/x"]`, `{"a":"\u0077eave:///x"}`,
 		`["[\"weave-trace-internal:\/\/\/x\"]"]`, `{"b":"` + strings.Repeat("[", 300) + `\"see weave:///x\"` + strings.Repeat("]", 300) + `"}`,
 	})
 )
 
 // references is text that Weave takes for references to its objects.
-var references = []string{"weave:///e/p/op/x:y", "weave:///x", "weave-trace-internal:///x", `"weave:///x"`}
+var references = []string{"weave:///e/p/op/x:y", "weave:///x", "weave-trace-internal:///x", `"weave:///x"`, ` ["weave:///x"]`}
 
 // notUTF8 stands for bytes that are not UTF-8, of the same length, since no message can be marshalled with those.
 const notUTF8 = "~!NOT!~"
