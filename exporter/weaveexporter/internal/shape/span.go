@@ -233,13 +233,12 @@ func (w *worker) name(s *span, endpoint Endpoint) {
 	case endpoint == Agents && s.name == "":
 		n[SpanName]++
 		s.name = namelessSpan
-	case endpoint == Agents && len(s.name) > maxAgentRunes:
-		if short := cutRunes(s.name, maxAgentRunes); short != s.name {
-			n[SpanName]++
-			s.name = short
-		}
 	case endpoint == Agents:
-		s.name = plainText(s.name, "", n)
+		short := cutRunes(s.name, maxAgentRunes)
+		if short != s.name {
+			n[SpanName]++
+		}
+		s.name = cutRunes(plainText(short, "", n), maxAgentRunes)
 	case !w.soundName(s.name):
 		s.name = w.opName(s.name, n)
 	}
