@@ -205,7 +205,7 @@ type grpcSink struct {
 	headers map[string]string // that each request must have
 }
 
-func newGRPCSink(t *testing.T, headers map[string]string) *grpcSink {
+func newGRPCSink(t testing.TB, headers map[string]string) *grpcSink {
 	t.Helper()
 	s := &grpcSink{headers: headers}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
