@@ -35,7 +35,7 @@ const patience = 3 * time.Minute
 
 const token = "a-token-of-the-page-1"
 
-// config is a collector whose page is served on ${env:LENSCOL_METRICS_PORT}. rank_gate, where it is asked for, drops all ranks but 0.
+// config is a collector whose page is served on ${env:LENSCOL_METRICS_PORT}. rank_gate, where it is asked for, drops all ranks but the last.
 func config(gate bool, settings string) string {
 	receiver, extensions, more := "", "lens_health", ""
 	if gate {
