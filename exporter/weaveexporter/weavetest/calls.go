@@ -4,7 +4,6 @@
 package weavetest
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -253,7 +252,7 @@ func (s *span) row(c *Call) error {
 // blank replaces the largest columns of a row that is too large, as Weave's _strip_large_values.
 func (c *Call) blank(limit int) {
 	sizes := map[string]int{
-		"attributes": jsonSize(c.Attributes), "inputs": jsonSize(c.Inputs), "output": jsonSize(c.Output), "dump": jsonSize(c.Dump),
+		"attributes": dumpedSize(c.Attributes), "inputs": dumpedSize(c.Inputs), "output": dumpedSize(c.Output), "dump": dumpedSize(c.Dump),
 	}
 	total := 0
 	for _, size := range sizes {
@@ -276,13 +275,4 @@ func (c *Call) blank(limit int) {
 			c.Dump = marker
 		}
 	}
-}
-
-// jsonSize is about the length of a value's JSON text.
-func jsonSize(v any) int {
-	text, err := json.Marshal(serializable(v))
-	if err != nil {
-		panic(err) // All that serializable returns can be marshalled.
-	}
-	return len(text)
 }

@@ -4,6 +4,7 @@
 package weavetest
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"math"
@@ -150,4 +151,63 @@ func (r *jsonReader) eat(word string) bool {
 		r.rest = rest
 	}
 	return ok
+}
+
+// dumpedSize is the length of Python's json.dumps of a value, or some bytes more.
+func dumpedSize(v any) int {
+	size, items := 0, 0
+	switch v := v.(type) {
+	case nil:
+		return len("null")
+	case bool:
+		return len("false")
+	case int64:
+		return len(strconv.FormatInt(v, 10))
+	case float64:
+		return floatSize(v)
+	case string:
+		return textSize(v)
+	case []byte:
+		return base64.StdEncoding.EncodedLen(len(v)) + 2
+	case []any:
+		for _, e := range v {
+			size += dumpedSize(e)
+		}
+		items = len(v)
+	case map[string]any:
+		for k, e := range v {
+			size += textSize(k) + len(": ") + dumpedSize(e)
+		}
+		items = len(v)
+	}
+	return size + items*len(", ") + len("[]")
+}
+
+// floatSize is the length of Python's repr: with an exponent below 1e-4 and from 1e16 on.
+func floatSize(f float64) int {
+	switch abs := math.Abs(f); {
+	case math.IsNaN(f) || math.IsInf(f, 0):
+		return len("-Infinity")
+	case abs == 0 || 1e-4 <= abs && abs < 1e16:
+		return len(strconv.FormatFloat(f, 'f', -1, 64)) + len(".0")
+	}
+	return len(strconv.FormatFloat(f, 'e', -1, 64))
+}
+
+// textSize is the length of a text in quotes, all but ASCII escaped.
+func textSize(s string) int {
+	size := len(`""`)
+	for _, r := range s {
+		switch {
+		case r > 0xffff:
+			size += len(`\ud83d\ude80`)
+		case r > '~' || r < ' ':
+			size += len(`\u0000`)
+		case r == '"' || r == '\\':
+			size += 2
+		default:
+			size++
+		}
+	}
+	return size
 }

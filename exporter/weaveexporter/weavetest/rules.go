@@ -123,6 +123,9 @@ var Rules = []Rule{
 		Unseen: "the database layer's limit of 3.5 MiB is not in the published path of OTLP; W&B's documentation and wandb/weave#5448"},
 	{Name: "two texts of 1 MB", Edit: attrs("a", strings.Repeat("x", 1<<20), "b", strings.Repeat("x", 1<<20)), Status: 200, Shows: Shown{"blanked": true},
 		Unseen: "attributes are stored twice, in a column of their own and in the dump of the span: wandb/weave#5448"},
+	{Name: "1.3 MB of JSON text, with blanks when it is written again", Edit: attrs("a", "["+strings.Repeat("1,", 650_000)+"1]"), Status: 200,
+		Shows:  Shown{"blanked": true},
+		Unseen: "as above; that decoded text is written by Python's json.dumps is published: clickhouse/utilities.py"},
 	{Name: "a key that names a credential", Edit: attrs("openai.api_key", "sk-1", "api_keys", "x"), Status: 200,
 		Shows: Shown{"attributes.openai.api_key": "REDACTED", "attributes.api_keys": "x"}},
 

@@ -22,6 +22,7 @@ const (
 	itemCost     = 16   // of what JSON or protobuf put around a key and a value
 	markerCost   = 64   // of a marker besides its key
 	budgetSpare  = 1024 // for keys that move
+	exponentCost = 20   // of the digits that an exponent stands for
 	worstCost    = 6    // bytes of JSON for one of protobuf
 	droppedCount = "lenscol.dropped."
 )
@@ -62,6 +63,9 @@ func valueCost(v pcommon.Value) int {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
 		n += textCost(v.Str())
+		if decoded(v.Str()) {
+			n += rewritingCost(v.Str())
+		}
 	case pcommon.ValueTypeBytes:
 		n += v.Bytes().Len()/3*4 + 4
 	case pcommon.ValueTypeSlice:
@@ -74,6 +78,24 @@ func valueCost(v pcommon.Value) int {
 		}
 	default:
 		n += 25 // of a float; the longest scalar
+	}
+	return n
+}
+
+// rewritingCost bounds how much longer JSON text is when Weave has decoded it and Python writes it again: a blank behind each comma and colon, and
+// digits for an exponent (1e15).
+func rewritingCost(s string) (n int) {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case ',', ':':
+			n++
+		case 'e', 'E':
+			if i > 0 && (isDigit(s[i-1]) || s[i-1] == '.') {
+				n += exponentCost
+			}
+		case '"':
+			i = quoteEnd(s, i) - 1
+		}
 	}
 	return n
 }
@@ -172,11 +194,11 @@ func (p *piece) cutTo(level int) (had int64) {
 	return int64(len(s))
 }
 
-// cutPlain is cutCost for texts that hold no reference: what is left holds none either, though it may be JSON where s is none.
+// cutPlain is cutCost for what must not be JSON: Weave would decode it, which makes it longer, and may find references that s does not hold.
 func cutPlain(s string, limit int) string {
 	s = cutCost(s, limit)
-	if refers(s, "") {
-		s = strings.TrimRight(s, " \t\r\n")
+	if isJSON(s) {
+		s = strings.TrimRight(s, jsonBlanks)
 		s = cutText(s, len(s)-1)
 	}
 	return s

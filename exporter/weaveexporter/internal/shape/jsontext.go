@@ -24,12 +24,23 @@ const (
 	undecodable   = "text: " // before a text that must stay a text
 )
 
+const jsonBlanks = " \t\r\n"
+
+// startsAsJSON tells whether s starts as an array, an object or a quoted text.
+func startsAsJSON(s string) bool {
+	start := strings.TrimLeft(s, jsonBlanks)
+	return start != "" && strings.Contains(`{["`, start[:1])
+}
+
+// isJSON tells whether Python decodes s to an array, an object or a text.
+func isJSON(s string) bool { return startsAsJSON(s) && json.Valid([]byte(quoteNonFinite(s))) }
+
 // failsToDecode tells whether a decoder could raise on s. It looks at marks outside of quotes only, which are those that a decoder gets to.
 func failsToDecode(s string) bool {
 	if len(s) <= maxJSONDeep {
 		return false
 	}
-	start := strings.TrimLeft(s, " \t\r\n")
+	start := strings.TrimLeft(s, jsonBlanks)
 	if start == "" {
 		return false
 	}
@@ -179,7 +190,7 @@ func quotedValues(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := strings.IndexByte(s, '"'); i >= 0 && i < len(s); {
 			end := quoteEnd(s, i)
-			rest := strings.TrimLeft(s[end:], " \t\r\n")
+			rest := strings.TrimLeft(s[end:], jsonBlanks)
 			if !strings.HasPrefix(rest, ":") && !yield(s[i:end]) {
 				return
 			}

@@ -99,6 +99,8 @@ func TestRequirement19_SpanBudget(t *testing.T) {
 			put(m, s.Attributes().AsRaw())
 			m.MoveTo(s.Attributes())
 		},
+		"JSON":           func(s ptrace.Span) { s.Attributes().PutStr("tokens", "["+strings.Repeat("1,", 840_000)+"1]") },
+		"JSON exponents": func(s ptrace.Span) { s.Attributes().PutStr("weights", "["+strings.Repeat("1e15,", 300_000)+"1]") },
 		"a status":       func(s ptrace.Span) { s.Status().SetMessage(prompt) },
 		"a trace state":  func(s ptrace.Span) { s.TraceState().FromRaw(prompt) },
 		"an event":       func(s ptrace.Span) { s.Events().AppendEmpty().Attributes().PutStr("exception.stacktrace", prompt) },

@@ -134,13 +134,13 @@ func hidesLetters(s string) bool {
 
 // refersWithin is refers for what s holds if it is JSON, in JSON text of that level and depth. Where Weave could not look for the depth, it fails.
 func refersWithin(s, own string, level, depth int) bool {
-	if start := strings.TrimLeft(s, " \t\r\n"); start == "" || !strings.Contains(`{["`, start[:1]) || level == maxJSONInJSON {
+	if !startsAsJSON(s) || level == maxJSONInJSON {
 		return false
 	}
 	if depth += nesting(s, maxJSONDeep); depth > maxJSONDeep {
 		return true
 	}
-	if !json.Valid([]byte(quoteNonFinite(s))) {
+	if !isJSON(s) {
 		return false
 	}
 	for quoted := range quotedValues(s) {
