@@ -59,7 +59,7 @@ test: build ## run all tests that need only Go
 
 .PHONY: check-docs
 check-docs: build ## test that the commands and configs in docs/ work (needs jq)
-	go test -count=1 -timeout 10m ./test/docs
+	go test -tags slow -count=1 -timeout 10m ./test/docs
 
 .PHONY: test-readme
 test-readme: ## test that the commands in README.md do what it says, in a clone of HEAD

@@ -154,6 +154,35 @@ func TestEveryQueue(t *testing.T) {
 	}
 }
 
+// Between tiers all is compressed with zstd, and Prometheus gets rank, run and host as labels.
+func TestEveryTierAndLabel(t *testing.T) {
+	for _, name := range configs.Names() {
+		t.Run(name, func(t *testing.T) {
+			conf := resolve(t, name)
+			for id, section := range conf.ToStringMap()["exporters"].(map[string]any) {
+				exporter, _ := section.(map[string]any)
+				switch kind, _, _ := strings.Cut(id, "/"); {
+				case id == "otlp_grpc/refinery": // Not ours, and it knows gzip.
+				case kind == "otlp_grpc":
+					require.Equal(t, "zstd", exporter["compression"], id)
+				case kind == "load_balancing":
+					require.Equal(t, "zstd", conf.Get("exporters::"+id+"::protocol::otlp::compression"))
+				case kind == "kafka":
+					require.Equal(t, "zstd", conf.Get("exporters::"+id+"::producer::compression"))
+				case strings.HasPrefix(kind, "prometheus"):
+					for pipeline, section := range conf.Get("service::pipelines").(map[string]any) {
+						p := section.(map[string]any)
+						if slices.Contains(p["exporters"].([]any), any(id)) {
+							require.Contains(t, p["processors"], "transform/labels", pipeline)
+							require.Equal(t, "unique", conf.Get("processors::run_id_enricher::instance_id"), "N ranks are N series")
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestVariablesMoveEveryListener(t *testing.T) {
 	for key, value := range map[string]string{
 		"LENSCOL_HOST": "127.0.0.2", "LENSCOL_GRPC_PORT": "24317", "LENSCOL_HTTP_PORT": "24318", "LENSCOL_METRICS_PORT": "28888", "LENSCOL_HEALTH_PORT": "23133",

@@ -134,7 +134,11 @@ func TestWeave(t *testing.T) {
 	collector := start(t, "weave", testbed.Options{Env: weaveEnv(weave)})
 	sendAll(t, collector)
 	eventually(t, func() bool { return len(weave.Calls("acme/llm")) == 1 }, "a call")
-	require.Equal(t, "3f9k2q", weave.Calls("acme/llm")[0].RunID)
+	call := weave.Calls("acme/llm")[0]
+	require.Equal(t, "3f9k2q", call.RunID)
+	run, _ := call.Filter("nemo.run.id")
+	of, _ := call.Filter("dl.rank")
+	require.Equal(t, []any{"run-1", int64(0)}, []any{run, of}, "the filters of docs/find-a-run.md")
 	require.Zero(t, weave.Stats().Refused)
 	requireArchived(t, collector)
 	collector.Stop()

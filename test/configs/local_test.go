@@ -73,6 +73,7 @@ func TestSidecar(t *testing.T) {
 	madeUp["nemo.run.id"] = "0a1b2c3d4e5f"
 	send(t, collector, traces(span{name: "step", resource: madeUp}), gauges("loss", rank(0, 2), rank(1, 2)), record("hello", madeUp))
 	eventually(t, func() bool { return len(scrape(t, port, "loss{")) == 2 }, "two series")
+	only(t, scrape(t, port, "loss{"), `rank="1"`)
 	collector.Stop()
 	text, err := os.ReadFile(filepath.Join(collector.Dir, "lens-data", "traces.jsonl"))
 	require.NoError(t, err)

@@ -1,6 +1,8 @@
 // Copyright The lenscol Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build slow
+
 // Package docs tests the pages of docs/: every sh block runs, every yaml block is used by one of them, every link leads somewhere.
 package docs // import "github.com/lenscol/lenscol/test/docs"
 
