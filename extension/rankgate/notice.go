@@ -28,15 +28,13 @@ type notice struct {
 // spanAt is where a span stands, and its name in it: -1 where that is not known.
 type spanAt struct{ start, end, name int }
 
+// shortestStep is less than a span takes that is a step: a name, and an attribute with its number. So what is kept of a request
+// is no larger than that.
+const shortestStep = len("rl.x.step") + len("rl.step") + 10
+
 // watch begins anew.
 func (n *notice) watch(on bool, signal ranks.Signal) {
 	*n = notice{on: on, signal: signal, spans: n.spans[:0]}
-}
-
-// mayBeStep rules most names out, that stand with their length in front at a place.
-func mayBeStep(buf []byte, at int) bool {
-	size := int(buf[at])
-	return size > 0 && runview.MayBeStep(size, buf[at+1], buf[at+size])
 }
 
 // code takes the status code of a span or the severity of a record. Of several the last holds.
@@ -163,7 +161,7 @@ func stepOf(span []byte) (step runview.Step, ok bool) {
 
 // takePlain reads an attribute that isPlain.
 func takePlain(n *runview.StepNumber, kv []byte) {
-	second := 2 + kv[1]
+	second := 2 + int(kv[1])
 	key, value := kv[2:second], kv[second+2:]
 	if kv[0] != fieldKey<<3|wireLen {
 		key, value = value, key

@@ -3,6 +3,8 @@
 
 package rankgate // import "github.com/lenscol/lenscol/extension/rankgate"
 
+import "github.com/lenscol/lenscol/internal/runview"
+
 // The readers of the protobuf wire format. They accept what pdata's accept and refuse what it refuses, with its
 // peculiarities: bits of a varint beyond 64 are lost, a tag's field number is cut to 32 bits, an unknown group must have
 // nothing but groups in it. Each reads buf from pos and returns the position behind what it read, or ok false.
@@ -99,7 +101,8 @@ type frame struct {
 }
 
 // plainPrefix is the length of the fields at the beginning of a span that are as encoders write them, with tags and
-// lengths in their shortest form: all of a span, mostly, read without the tables. name is where the last field among them begins that has the span's name, -1 for none.
+// lengths in their shortest form: all of a span, mostly, read without the tables. name is where the last one of them begins
+// that has the span's name, -1 for none.
 func plainPrefix(span []byte) (at, name int) {
 	name = -1
 	for at+2 <= len(span) {
@@ -335,10 +338,10 @@ func (w *walker) walk(of message, buf []byte, shallow bool) (items int, ok bool)
 			items++
 			if !shallow {
 				plain, name := plainPrefix(buf[start:pos])
-				if watched {
-					if plain < pos-start { // There may be another name in the rest.
+				if watched && size >= shortestStep {
+					if plain < size { // There may be another name in the rest.
 						w.notice.spans = append(w.notice.spans, spanAt{start, pos, -1})
-					} else if name >= 0 && mayBeStep(buf, start+name+1) {
+					} else if name >= 0 && start+name+2 < pos && runview.MayBeStep(int(buf[start+name+1]), buf[start+name+2]) {
 						w.notice.spans = append(w.notice.spans, spanAt{start, pos, name})
 					}
 				}

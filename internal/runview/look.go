@@ -64,8 +64,8 @@ type look struct {
 	now         time.Time
 	id          string
 	first, last int64
-	droppedBy   map[string]int64
-	rows        []row // sorted by service and rank
+	droppedBy   []DroppedBy // sorted
+	rows        []row       // sorted by service and rank
 	active      bool
 	silentAfter time.Duration
 	silentFrom  int64 // ranks that were seen last before that are silent
@@ -87,9 +87,14 @@ const chunk = 256
 func (m *Model) look(r *run, now time.Time) *look {
 	l := &look{now: now, id: r.id, front: -1}
 	m.mu.Lock()
-	l.first, l.last, l.droppedBy = r.first, r.last, maps.Clone(r.droppedBy)
+	l.first, l.last, l.droppedBy = r.first, r.last, slices.Clone(r.droppedBy)
 	entries := slices.Collect(maps.Values(r.entries))
 	m.mu.Unlock()
+	slices.SortFunc(l.droppedBy, func(a, b DroppedBy) int { return strings.Compare(a.Strategy, b.Strategy) })
+	// Where an entry stands never changes.
+	slices.SortFunc(entries, func(a, b *entry) int {
+		return cmp.Or(strings.Compare(a.service, b.service), cmp.Compare(a.rank, b.rank))
+	})
 
 	l.rows = make([]row, 0, len(entries))
 	var times []float32
@@ -110,7 +115,6 @@ func (m *Model) look(r *run, now time.Time) *look {
 			begin = ends[i]
 		}
 	}
-	slices.SortFunc(l.rows, func(a, b row) int { return cmp.Or(strings.Compare(a.service, b.service), cmp.Compare(a.rank, b.rank)) })
 	l.judge()
 	return l
 }
@@ -165,10 +169,7 @@ func (l *look) window(n int) []int64 {
 func (l *look) run() Run {
 	r := Run{
 		ID: l.id, Active: l.active, FirstSeen: utc(l.first), LastSeen: utc(l.last), SilentAfter: l.silentAfter.Seconds(),
-		Services: []Service{}, DroppedBy: []DroppedBy{}, FrontStep: l.front, MaxLag: -1, StepSeconds: rounded(l.typical),
-	}
-	for _, strategy := range slices.Sorted(maps.Keys(l.droppedBy)) {
-		r.DroppedBy = append(r.DroppedBy, DroppedBy{strategy, l.droppedBy[strategy]})
+		Services: []Service{}, DroppedBy: append([]DroppedBy{}, l.droppedBy...), FrontStep: l.front, MaxLag: -1, StepSeconds: rounded(l.typical),
 	}
 	var slowest, behind, silent top
 	for i := range l.rows {

@@ -41,7 +41,7 @@ type run struct {
 	first, last int64 // Unix time in nanoseconds, by the collector's clock, as all times here
 	entries     map[place]*entry
 	services    map[string]int // number of entries
-	droppedBy   map[string]int64
+	droppedBy   []DroppedBy    // as many as there are strategies in the config
 }
 
 // place is where an entry stands in its run.
@@ -129,7 +129,7 @@ func (m *Model) addRun(id string, now int64) *run {
 		}
 		m.left.EvictedRuns++
 	}
-	r := &run{id: strings.Clone(id), first: now, last: now, entries: map[place]*entry{}, services: map[string]int{}, droppedBy: map[string]int64{}}
+	r := &run{id: strings.Clone(id), first: now, last: now, entries: map[place]*entry{}, services: map[string]int{}}
 	m.runs[r.id] = r
 	return r
 }
@@ -177,13 +177,11 @@ func (m *Model) dropIfEmpty(r *run) {
 
 // describe takes over what the source says of itself; a restart may have put the rank elsewhere.
 func (e *entry) describe(s *Source) {
-	for _, text := range [...]struct {
-		have *string
-		said string
-	}{{&e.host, s.host}, {&e.node, s.node}} {
-		if text.said != "" && text.said != *text.have {
-			*text.have = strings.Clone(text.said)
-		}
+	if s.host != "" && s.host != e.host {
+		e.host = strings.Clone(s.host)
+	}
+	if s.node != "" && s.node != e.node {
+		e.node = strings.Clone(s.node)
 	}
 	if s.localRank != rank.Unknown {
 		e.localRank = s.localRank
@@ -193,11 +191,21 @@ func (e *entry) describe(s *Source) {
 	}
 }
 
+func (r *run) dropped(strategy string, items int64) {
+	for i := range r.droppedBy {
+		if r.droppedBy[i].Strategy == strategy {
+			r.droppedBy[i].Items += items
+			return
+		}
+	}
+	r.droppedBy = append(r.droppedBy, DroppedBy{strategy, items})
+}
+
 func (e *entry) update(f Feed, s *seen, done []Step, now int64) {
 	dropped := s.strategy != ""
 	if dropped {
 		e.Dropped += int64(s.items)
-		e.run.droppedBy[s.strategy] += int64(s.items)
+		e.run.dropped(s.strategy, int64(s.items))
 	}
 	if dropped || e.owners[f.signal].counts(f, now) {
 		switch f.signal {

@@ -28,9 +28,9 @@ func (s Step) seconds() float32 {
 
 type text interface{ ~string | ~[]byte }
 
-// MayBeStep rules most names out that IsStep says no to, by their length, first and last letter.
-func MayBeStep(length int, first, last byte) bool {
-	return last == 'n' && length == len("megatron.train.iteration") || last == 'p' && (first == 'r' || length == len("megatron.train_step"))
+// MayBeStep rules most names out that IsStep says no to, by their length and first letter.
+func MayBeStep(length int, first byte) bool {
+	return length == len("megatron.train.iteration") || length == len("megatron.train_step") || first == 'r'
 }
 
 // IsStep reports whether a span of that name is a training step: Megatron-LM's iteration in both generations of names, as
