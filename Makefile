@@ -80,6 +80,11 @@ test-ocb: ocb ## test that our components work in builds that are not ours
 test-slurm: build ## test the commands for launch scripts under a SLURM of four nodes (needs root, slurm-wlm, slurmdbd, munge, mariadb-server)
 	LENSCOL_BIN='$(CURDIR)/$(BIN)' go test -tags slow -count=1 -timeout 20m -v ./test/slurm
 
+.PHONY: test-perfetto
+test-perfetto: build ## test traces against Perfetto's own definitions, and its trace processor where that can be had (needs python3)
+	LENSCOL_PERFETTO_PYTHON=$$(test/venv.sh perfetto perfetto==0.59.1)/python \
+		go test -tags slow -count=1 -v ./test/interop/perfetto
+
 # Exit code 3 says that this machine cannot have Python 3.13, and stderr why.
 .PHONY: test-weave
 test-weave: build ## test the Weave exporter against Weave's own ingest (needs python3.13, or root on Debian)

@@ -38,8 +38,8 @@ type Options struct {
 }
 
 const (
-	// DefaultSortMemory lets a run of 1,024 ranks take less than 60 MB in all.
-	DefaultSortMemory = 6 << 20
+	// DefaultSortMemory lets drawing 1,024 ranks take about 60 MB in all, beside what a large binary takes for itself.
+	DefaultSortMemory = 4 << 20
 	maxSortMemory     = 1 << 30 // places of items are 32 bits wide
 )
 

@@ -65,7 +65,7 @@ refused, and what ran before runs on. SIGINT and SIGTERM end it after what was t
 		}
 	}
 	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit), newDemoCommand(), newStrategiesCommand(), newJSONLCommand(),
-		newDoctorCommand(resource.System{}), newSlurmAttrsCommand(resource.System{}), newEmitSpansCommand(), newExecCommand(), newReckonCommand(), newReportCommand(),
+		newDoctorCommand(resource.System{}), newSlurmAttrsCommand(resource.System{}), newEmitSpansCommand(), newExecCommand(), newReckonCommand(), newPerfettoCommand(), newReportCommand(),
 		newWaitCommand(), newStatusCommand(), newTopCommand())
 	return root
 }
