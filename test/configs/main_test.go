@@ -49,7 +49,9 @@ func start(t *testing.T, name string, opts testbed.Options) *testbed.Collector {
 		"LENSCOL_HOST=127.0.0.1",
 		"LENSCOL_HEALTH_PORT=" + testbed.FreePort(t), "LENSCOL_PROMETHEUS_PORT=" + testbed.FreePort(t), "LENSCOL_PEER_PORT=" + testbed.FreePort(t),
 	}, opts.Env...)
-	return testbed.Start(t, opts)
+	collector := testbed.Start(t, opts)
+	require.NotRegexp(t, `(?i)\twarn\t.*(deprecated|future release)`, collector.Stderr())
+	return collector
 }
 
 // eventually waits for what other processes do.
