@@ -65,8 +65,9 @@ refused, and what ran before runs on. SIGINT and SIGTERM end it after what was t
 		}
 	}
 	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit), newDemoCommand(), newStrategiesCommand(), newJSONLCommand(),
-		newDoctorCommand(resource.System{}), newSlurmAttrsCommand(resource.System{}), newEmitSpansCommand(), newExecCommand(), newReckonCommand(), newPerfettoCommand(), newReportCommand(),
+		newDoctorCommand(resource.System{}), newSlurmAttrsCommand(resource.System{}), newEmitSpansCommand(), newExecCommand(), newReckonCommand(), newPerfettoCommand(), newReportCommand(), newManCommand(),
 		newWaitCommand(), newStatusCommand(), newTopCommand())
+	markUsage(root)
 	return root
 }
 

@@ -44,7 +44,7 @@ Start lenscol in one terminal and this in another.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if ranks < 1 || steps < 1 || interval < 0 {
-				return fmt.Errorf("--ranks %d, --steps %d, --interval %s: ranks and steps start at 1, the interval at 0s", ranks, steps, interval)
+				return usage(fmt.Errorf("--ranks %d, --steps %d, --interval %s: ranks and steps start at 1, the interval at 0s", ranks, steps, interval))
 			}
 			if run == "" {
 				run = newRunID()

@@ -40,16 +40,16 @@ is shorter and has them in lines of their own.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		filter, err := archive.NewFilter(*filterText, time.Now())
 		if err != nil {
-			return err
+			return usage(err)
 		}
 		bound, err := humanize.ParseBytes(memory)
 		if err != nil {
-			return fmt.Errorf("--sort-memory: %q is not a number of bytes, like 268435456 or 256MiB", memory)
+			return usage(fmt.Errorf("--sort-memory: %q is not a number of bytes, like 268435456 or 256MiB", memory))
 		}
 		out := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
 		w, err := archive.NewWriter(out, jsonlexporter.Layout(layout), jsonlexporter.ResourceMode(mode))
 		if err != nil {
-			return err
+			return usage(err)
 		}
 		r, err := startReading(cmd, args)
 		if err != nil {

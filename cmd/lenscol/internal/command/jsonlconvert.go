@@ -41,10 +41,10 @@ whole or not at all.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		filter, err := archive.NewFilter(*filterText, time.Now())
 		if err != nil {
-			return err
+			return usage(err)
 		}
 		if _, err := jsonlexporter.NewEncoder(jsonlexporter.Layout(layout), jsonlexporter.ResourceMode(mode)); err != nil {
-			return err
+			return usage(err)
 		}
 		inputs, err := archive.Find(args)
 		if err != nil {

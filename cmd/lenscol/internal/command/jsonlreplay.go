@@ -55,18 +55,18 @@ Another endpoint, another filter and files of another content have a progress of
 			return err
 		}
 		if rate < 0 || retryFor < 0 {
-			return fmt.Errorf("--rate %v, --retry-for %s: neither may be negative", rate, retryFor)
+			return usage(fmt.Errorf("--rate %v, --retry-for %s: neither may be negative", rate, retryFor))
 		}
 		if replay.Filter, err = archive.NewFilter(*filterText, time.Now()); err != nil {
-			return err
+			return usage(err)
 		}
 		to, err := archive.ParseEndpoint(endpoint)
 		if err != nil {
-			return err
+			return usage(err)
 		}
 		pairs, err := parseHeaders(headers)
 		if err != nil {
-			return err
+			return usage(err)
 		}
 		inputs, err := archive.Find(args)
 		if err != nil {
@@ -120,7 +120,7 @@ func parseSpeed(s string) (float64, error) {
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(f > 0) || f > 1e9 {
-		return 0, fmt.Errorf("--speed: %q is neither max nor a number above 0, like 1 or 60", s)
+		return 0, usage(fmt.Errorf("--speed: %q is neither max nor a number above 0, like 1 or 60", s))
 	}
 	return f, nil
 }

@@ -39,10 +39,10 @@ A gap is a time in which no record of a rank began or ended. Missing are ranks b
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		filter, err := archive.NewFilter(*filterText, time.Now())
 		if err != nil {
-			return err
+			return usage(err)
 		}
 		if gap <= 0 {
-			return fmt.Errorf("--gap: must be greater than 0, is %s", gap)
+			return usage(fmt.Errorf("--gap: must be greater than 0, is %s", gap))
 		}
 		r, err := startReading(cmd, args)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,7 +96,7 @@ func (r *reporting) run(cmd *cobra.Command, args []string) error {
 
 func (r *reporting) nothing() error {
 	if len(r.Runs) > 0 {
-		return fmt.Errorf("--run %s: there is no such run; lenscol jsonl stat lists those that there are", r.Runs)
+		return fmt.Errorf("--run %s: there is no such run; lenscol jsonl stat lists those that there are", strings.Join(r.Runs, ","))
 	}
 	return errors.New("there are no spans to report on")
 }

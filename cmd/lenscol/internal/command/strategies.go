@@ -5,6 +5,7 @@ package command // import "github.com/lenscol/lenscol/cmd/lenscol/internal/comma
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -44,14 +45,14 @@ rank_gate. Without --world-size it lists the strategies.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("world-size") {
 				if cmd.Flags().NFlag() > 0 {
-					return fmt.Errorf("strategies: --world-size is missing, it is the number of ranks to decide about")
+					return usage(errors.New("strategies: --world-size is missing, it is the number of ranks to decide about"))
 				}
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(rank.Names(), "\n"))
 				return err
 			}
 			e, err := listExporting(strategy, options, ranksPerNode)
 			if err != nil {
-				return fmt.Errorf("strategies: %w", err)
+				return usage(fmt.Errorf("strategies: %w", err))
 			}
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(e)
