@@ -52,21 +52,22 @@ func TestFile(t *testing.T) {
 	folder := t.TempDir()
 	collector := start(t, read(t, "otel-collector-file.yaml"), nil,
 		"exporters.file/traces.path="+folder+"/traces.jsonl", "exporters.file/metrics.path="+folder+"/metrics.jsonl", "exporters.file/logs.path="+folder+"/logs.jsonl")
-	collector.Stop()
-	requireArchive(t, filepath.Join(folder, "traces.jsonl"))
+	requireArchive(t, collector, filepath.Join(folder, "traces.jsonl"))
 }
 
 // A node's archive, which is what contrib calls zstd, can be read with our commands.
 func TestNode(t *testing.T) {
 	folder := t.TempDir()
 	collector := start(t, read(t, "node.yaml"), []string{"LENS_OTEL_ARCHIVE_DIR=" + folder, "SLURMD_NODENAME=node001"})
-	collector.Stop()
-	requireArchive(t, filepath.Join(folder, "node-node001.jsonl.zst"))
+	requireArchive(t, collector, filepath.Join(folder, "node-node001.jsonl.zst"))
 }
 
-// requireArchive reads the span with lenscol jsonl cat.
-func requireArchive(t *testing.T, file string) {
+// requireArchive reads the span with lenscol jsonl cat. It lets the batch pass before it stops the collector: contrib's file exporter panics
+// where one signal's shutdown comes before another's last batch (opentelemetry-collector-contrib#46871).
+func requireArchive(t *testing.T, collector *testbed.Collector, file string) {
 	t.Helper()
+	require.Eventually(t, func() bool { info, err := os.Stat(file); return err == nil && info.Size() > 0 }, time.Minute, 20*time.Millisecond)
+	collector.Stop()
 	said, err := exec.Command(testbed.Binary(t), "jsonl", "cat", file).Output()
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(said), `"type":"span","name":"step"`), "%s", said)
