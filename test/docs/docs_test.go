@@ -26,6 +26,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lenscol/lenscol/configs"
 	"github.com/lenscol/lenscol/internal/testbed"
 )
 
@@ -109,6 +110,15 @@ func TestLinks(t *testing.T) {
 				require.NoError(t, err, "a link in %s", name)
 			}
 		}
+	}
+}
+
+// TestEveryConfigIsListed holds docs/configs.md to what the binary has.
+func TestEveryConfigIsListed(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(folder, "configs.md"))
+	require.NoError(t, err)
+	for _, name := range configs.Names() {
+		require.Regexp(t, "(?m)^\\|.*`"+name+"`", string(text))
 	}
 }
 
