@@ -79,11 +79,11 @@ func scope(kv ...any) edit {
 	return func(r *tracepb.ResourceSpans, _ *tracepb.Span) { r.ScopeSpans[0].Scope.Attributes = pairs(kv...) }
 }
 
-// ownReference is an attribute that refers to something of the span's project.
-func ownReference(key, tail string) edit {
+// ownReference is an attribute with a reference to something of the span's project, and what stands before and behind its path.
+func ownReference(key, before, tail string) edit {
 	return func(r *tracepb.ResourceSpans, s *tracepb.Span) {
 		entity, project := r.Resource.Attributes[0].Value.GetStringValue(), r.Resource.Attributes[1].Value.GetStringValue()
-		s.Attributes = append(s.Attributes, pairs(key, reference+entity+"/"+project+"/"+tail)...)
+		s.Attributes = append(s.Attributes, pairs(key, before+reference+entity+"/"+project+"/"+tail)...)
 	}
 }
 

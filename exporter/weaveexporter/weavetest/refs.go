@@ -23,7 +23,8 @@ const (
 )
 
 // checkReferences is Weave's _rewrite_otel_ref_attrs_inplace for the attributes of a span: own is the project that the span is for,
-// entity/project. Weave knows other projects too; that the sender may see them is not to be relied on.
+// entity/project. Weave knows other projects too; that the sender may see them is not to be relied on. It changes attributes where
+// what Weave writes instead of them is read otherwise.
 func checkReferences(attributes []*commonpb.KeyValue, prefix, own string) error {
 	for _, kv := range attributes {
 		if err := checkValue(kv.GetValue(), prefix+kv.Key, own); err != nil {
@@ -48,8 +49,16 @@ func checkValue(v *commonpb.AnyValue, key, own string) error {
 			}
 		}
 	case *commonpb.AnyValue_StringValue:
-		in := search{visit: func(ref string, _ bool) error { return checkReference(ref, own) }}
-		return in.text(v.StringValue, 0)
+		rewritten := false
+		in := search{visit: func(ref string, embedded bool) error {
+			rewritten = rewritten || embedded
+			return checkReference(ref, own)
+		}}
+		err := in.text(v.StringValue, 0)
+		if rewritten {
+			v.StringValue = strings.Trim(v.StringValue, jsonSpace) // Weave writes the JSON anew.
+		}
+		return err
 	}
 	return nil
 }

@@ -83,8 +83,12 @@ class Production(batched.ClickHouseTraceServer):
 
 
 def internal(name):
-    """Weave's internal id of a user, or of a project, "entity/project"."""
-    return base64.urlsafe_b64encode(name.encode()).decode()
+    """Weave's internal id of a user, or of a project, "entity/project": base64, of hex so that it has no slash."""
+    return base64.b64encode(name.encode().hex().encode()).decode()
+
+
+def external(internal_id):
+    return bytes.fromhex(base64.b64decode(internal_id).decode()).decode()
 
 
 class Ids(IdConverter):
@@ -106,13 +110,13 @@ class Ids(IdConverter):
 
     def int_to_ext_run_id(self, run_id):
         project, _, run = run_id.partition(":")
-        return f"{base64.urlsafe_b64decode(project).decode()}/{run}"
+        return f"{external(project)}/{run}"
 
     def ext_to_int_user_id(self, user_id):
         return internal(user_id)
 
     def int_to_ext_user_id(self, user_id):
-        return base64.urlsafe_b64decode(user_id).decode()
+        return external(user_id)
 
 
 class Agents:

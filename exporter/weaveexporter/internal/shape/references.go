@@ -100,6 +100,8 @@ func refers(s, own string) bool {
 		return false
 	case isReference(s):
 		return !isOwn(s, own)
+	case mentionsReference(s) && !decoded(s): // Weave would write JSON again without the blanks before it, which keep it from being decoded.
+		return refersWithin(s, "", 0, 0)
 	case mentionsReference(s):
 		return refersWithin(s, own, 0, 0)
 	case decoded(s) && hidesLetters(s): // Weave decodes it, but has looked for references before.

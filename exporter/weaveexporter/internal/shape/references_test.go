@@ -35,6 +35,7 @@ func TestReferences(t *testing.T) {
 		`["weave:\/\/\/e\/p\/x"]`:                       true, // not looked up
 		`["\u0077eave:///e/p/x"]`:                       true,
 		`["[\"weave-trace-internal:\/\/\/x\"]"]`:        true,
+		` ["weave:///e/p/x"]`:                           true, // it would lose its blank
 		`["weave:///e/p/x", "weave:\/\/\/e\/p\/x"]`:     false,
 		`["line\nline \"quoted\" \u00e9 \\/"]`:          false,
 		deep:                                            true,
