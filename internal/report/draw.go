@@ -265,13 +265,19 @@ func (r *Run) drawRanks() *figure {
 	}
 	var low, high, marked path
 	width := size / float64(len(bars))
-	thick := width * 0.8
+	space := width * 0.1 // on either side
+	if len(bars) > 200 {
+		space = 0
+	}
 	for i, k := range bars {
-		at, top := float64(i)*width+width*0.1, s.y(seconds(lower(k)))
+		at, top, thick := float64(i)*width+space, s.y(seconds(lower(k))), width-2*space
 		p := &low
 		if stands[memberKey{k.Service, k.Rank}] {
 			p = &marked
 			f.Marks = append(f.Marks, tick{100 * (float64(i) + 0.5) / float64(len(bars)), k.label()})
+		}
+		if p == &marked {
+			thick = max(thick, size/300) // It must be seen.
 		}
 		p.rect(at, top, thick, size-top)
 		high.rect(at, s.y(seconds(upper(k))), thick, top-s.y(seconds(upper(k))))
@@ -281,7 +287,7 @@ func (r *Run) drawRanks() *figure {
 	if r.Steps.ByWork {
 		names = [2]string{"work", "communication, waiting for other ranks"}
 	}
-	f.Shapes = []shape{{"work", low.String(), names[0]}, {"marked", marked.String(), names[0] + ", stands out"}, {"wait", high.String(), names[1]}}
+	f.Shapes = []shape{{"work", low.String(), names[0]}, {"wait", high.String(), names[1]}, {"marked", marked.String(), names[0] + ", stands out"}}
 	for i := range 5 {
 		at := i * (len(bars) - 1) / 4
 		f.Across = append(f.Across, tick{100 * (float64(at) + 0.5) / float64(len(bars)), fmt.Sprint(bars[at].Rank)})

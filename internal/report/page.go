@@ -29,6 +29,7 @@ var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMa
 	"or":       func(s, other string) string { return cmp.Or(s, other) },
 	"step":     stepOr,
 	"add":      func(a, b int) int { return a + b },
+	"restarts": restarts,
 	"error":    func(x float64) string { return fmt.Sprintf("%.2g %%", 100*x) },
 	"over":     func(x float64) string { return fmt.Sprintf("%+.1f %%", 100*x) },
 	"join":     func(list []string) string { return strings.Join(list, ", ") },

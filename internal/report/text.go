@@ -121,7 +121,7 @@ func (r *Run) attempts(w io.Writer) {
 	if len(r.Attempts) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nATTEMPTS, %d restarts\n\nATTEMPT\tBEGIN\tLASTS FOR\tRANKS\tSTEPS\tKEPT\tLOST\tSAVED UP TO\tUNSAVED\tENDED\tSLURM\n", len(r.Attempts)-1)
+	fmt.Fprintf(w, "\nATTEMPTS, %s\n\nATTEMPT\tBEGIN\tLASTS FOR\tRANKS\tSTEPS\tKEPT\tLOST\tSAVED UP TO\tUNSAVED\tENDED\tSLURM\n", restarts(r.Attempts))
 	for _, a := range r.Attempts {
 		steps := stepOr(a.FirstStep)
 		if a.LastStep >= 0 {
@@ -144,6 +144,13 @@ func (r *Run) events(w io.Writer) {
 	if r.AsyncSpans > 0 {
 		fmt.Fprintf(w, "\n%s spans are of checkpoints that were written while training went on.\n", humanize.Comma(r.AsyncSpans))
 	}
+}
+
+func restarts(attempts []Attempt) string {
+	if n := len(attempts) - 1; n != 1 {
+		return fmt.Sprintf("%d restarts", n)
+	}
+	return "1 restart"
 }
 
 // shown is how many rows of a table a terminal gets.
