@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -16,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lenscol/lenscol/internal/ranks"
 	"github.com/lenscol/lenscol/sdk/rank"
@@ -494,6 +496,43 @@ func TestForgottenRankComesAgain(t *testing.T) {
 	}
 }
 
+// Those who report and those who look do not disturb each other, while ranks come and are forgotten.
+func TestConcurrent(t *testing.T) {
+	r := newRig()
+	r.maxRanks = 50
+	var clock atomic.Int64
+	r.now = func() time.Time { return time.Unix(clock.Add(1), 0) }
+	end := time.Unix(1e9, 0)
+	shared := SourceOf(attrs(t, "a", 1, nil))
+	var group errgroup.Group
+	for i := range 4 {
+		feed := NewFeed(ranks.Traces)
+		group.Go(func() error {
+			for n := range 200 {
+				r.apply(feed, func(report *Report) {
+					report.Step(Step{int64(n), uint64(end.UnixNano()), uint64(end.UnixNano()) + 1e9})
+					report.AddDropped(&shared, 1, 0, "sampled")
+				})
+				r.seesFrom(t, feed, attrs(t, string(rune('a'+n%3)), n*i, nil), time.Second, n)
+			}
+			return nil
+		})
+		group.Go(func() error {
+			for range 100 {
+				for _, run := range r.Runs().Runs {
+					d, ok := r.Run(run.ID, 10, rank.Unknown)
+					if ok && len(d.Rows.Rank) > r.maxRanks {
+						return fmt.Errorf("%d ranks", len(d.Rows.Rank))
+					}
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	require.LessOrEqual(t, r.ranks, r.maxRanks)
+}
+
 func FuzzIdentities(f *testing.F) {
 	f.Add("run", "service", "host", "node", "3", int64(8), int64(5))
 	f.Add("<script>alert(1)</script>", strings.Repeat("é", 200), "\xff\xfe", "a\x00b", "-1", int64(-1), int64(1)<<62)
@@ -520,7 +559,7 @@ func FuzzIdentities(f *testing.F) {
 		}
 		runs := r.Runs()
 		require.LessOrEqual(t, len(runs.Runs), 1)
-		text, err := json.Marshal(runs)
+		_, err := json.Marshal(runs)
 		require.NoError(t, err)
 		for _, shown := range runs.Runs {
 			require.NotEmpty(t, shown.ID)
@@ -529,7 +568,7 @@ func FuzzIdentities(f *testing.F) {
 			require.EqualValues(t, 2, shown.Spans)
 			d, ok := r.Run(shown.ID, RecentSteps, rank.Unknown)
 			require.True(t, ok)
-			text, err = json.Marshal(d)
+			text, err := json.Marshal(d)
 			require.NoError(t, err)
 			var back RunDetail
 			require.NoError(t, json.Unmarshal(text, &back))
