@@ -4,7 +4,10 @@ go 1.26.0
 
 tool sigs.k8s.io/kustomize/kustomize/v5
 
-require github.com/compose-spec/compose-go/v2 v2.16.2
+require (
+	github.com/compose-spec/compose-go/v2 v2.16.2
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22
+)
 
 require (
 	github.com/blang/semver/v4 v4.0.0 // indirect
