@@ -26,10 +26,11 @@ type generator struct {
 	// harm is the share of choices that are hostile, from 0 to 1.
 	harm float64
 	next uint64 // of the ids
+	own  string // project of the spans, entity/project
 }
 
 func newGenerator(seed uint64, harm float64) *generator {
-	return &generator{rand.New(rand.NewPCG(seed, 8)), harm, seed << 32}
+	return &generator{rand.New(rand.NewPCG(seed, 8)), harm, seed << 32, ""}
 }
 
 func (g *generator) hostile() bool { return g.Float64() < g.harm }
@@ -54,6 +55,8 @@ var (
 		"", "x", "7", "3.5", "-1", "true", "0", "e/p/run", "run:1", "abc123", notUTF8 + " tail", "\x00", `{"a":1}`, `{"a":{"b":[1,null]}}`, `["x"]`,
 		`{"a"`, "[NaN]", `["\ud800"]`, jsonLists(100), jsonLists(300), jsonLists(700), jsonLists(3000), strings.Repeat("[", 20_000),
 		"[" + strings.Repeat("9", 5000) + "]", `{"a.b":{"":1}}`, "see weave:///x", "2025-01-01T00:00:00Z", strings.Repeat("{\"a\":", 400) + "1" + strings.Repeat("}", 400),
+		"weave:///" + ownProject + "/object/o:v", "weave:///" + ownProject + "/", `{"a":"weave:///` + ownProject + `/x"}`,
+		` ["weave:///` + ownProject + `/object/o:v"]`, `["weave:\/\/\/` + ownProject + `/x"]`,
 		`["weave-trace-internal:///x"]`, `{"a":"[\"weave:///x\"]"}`, `["weave:\/\/\/x"]`, `{"a":"\u0077eave:///x"}`,
 		`["[\"weave-trace-internal:\/\/\/x\"]"]`, `{"b":"` + strings.Repeat("[", 300) + `\"see weave:///x\"` + strings.Repeat("]", 300) + `"}`,
 	})
@@ -61,6 +64,9 @@ var (
 
 // references is text that Weave takes for references to its objects.
 var references = []string{"weave:///e/p/op/x:y", "weave:///x", "weave-trace-internal:///x", `"weave:///x"`, ` ["weave:///x"]`}
+
+// ownProject stands for the project that a span is for.
+const ownProject = "~OWN~"
 
 // notUTF8 stands for bytes that are not UTF-8, of the same length, since no message can be marshalled with those.
 const notUTF8 = "~!NOT!~"
@@ -78,6 +84,7 @@ func marshal(resources ...*tracepb.ResourceSpans) []byte {
 
 // resource is the spans of one resource of a project.
 func (g *generator) resource(entity, project string, spans int) *tracepb.ResourceSpans {
+	g.own = entity + "/" + project
 	attributes := []*commonpb.KeyValue{text("wandb.entity", entity), text("wandb.project", project), text("service.name", "trainer")}
 	if g.hostile() {
 		attributes = append(attributes, g.attributes(3)...)
@@ -114,7 +121,7 @@ func (g *generator) span() *tracepb.Span {
 		s.Kind = pick(g, []tracepb.Span_SpanKind{-1, 0, 5, 6, 99})
 	}
 	if g.hostile() {
-		s.Status = &tracepb.Status{Code: pick(g, []tracepb.Status_StatusCode{-1, 1, 2, 7}), Message: pick(g, hostileTexts)}
+		s.Status = &tracepb.Status{Code: pick(g, []tracepb.Status_StatusCode{-1, 1, 2, 7}), Message: g.text()}
 	}
 	if g.hostile() {
 		s.StartTimeUnixNano, s.EndTimeUnixNano = pick(g, []uint64{0, start, math.MaxUint64}), pick(g, []uint64{0, start - second, math.MaxUint64})
@@ -144,6 +151,10 @@ func (g *generator) attributes(most int) []*commonpb.KeyValue {
 		all = append(all, &commonpb.KeyValue{Key: key, Value: g.value(0)})
 	}
 	return all
+}
+
+func (g *generator) text() string {
+	return strings.ReplaceAll(pick(g, hostileTexts), ownProject, g.own)
 }
 
 func (g *generator) value(depth int) *commonpb.AnyValue {
@@ -176,7 +187,7 @@ func (g *generator) value(depth int) *commonpb.AnyValue {
 		}
 		return v
 	}
-	return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: pick(g, hostileTexts)}}
+	return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: g.text()}}
 }
 
 func text(key, value string) *commonpb.KeyValue {

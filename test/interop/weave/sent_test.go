@@ -113,7 +113,7 @@ func scalar(v *commonpb.AnyValue) (any, bool) {
 	case *commonpb.AnyValue_DoubleValue:
 		return v.DoubleValue, v.DoubleValue-v.DoubleValue == 0 // NaN and infinities are text for Weave.
 	case *commonpb.AnyValue_StringValue:
-		if slices.Contains(references, v.StringValue) {
+		if slices.Contains(references, v.StringValue) || strings.HasPrefix(v.StringValue, ` ["weave:///`) {
 			return "text: " + v.StringValue, true
 		}
 		return v.StringValue, v.StringValue != "" && !strings.ContainsAny(v.StringValue[:1], "{[") && !strings.Contains(v.StringValue, notUTF8)
