@@ -30,7 +30,7 @@ const (
 // Keys that say where a span belongs are not dropped, and not cut unless they are very long.
 var (
 	keptOfSpan = map[string]bool{
-		runKey: true, stepKey: true, stepEndKey: true, threadKey: true, turnKey: true, displayNameKey: true,
+		runKey: true, originalPrefix + runKey: true, stepKey: true, stepEndKey: true, threadKey: true, turnKey: true, displayNameKey: true,
 		conversationKey: true, sessionKey: true, agentNameKey: true, agentIDKey: true, operationKey: true,
 	}
 	keptOfResource = map[string]bool{semconv.WandbEntity: true, semconv.WandbProject: true}
