@@ -94,8 +94,25 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, "nemo.lens", kept.list[0].InstrumentationScope().Name)
 }
 
-// The global provider can be set once for all, so one test has both states.
+// inChild runs the test in a process of its own, for what can be set once for all, and returns what that printed; ok is false there.
+func inChild(t *testing.T) (out string, ok bool) {
+	if os.Getenv("LENS_TEST_BRIDGE") != "" {
+		return "", false
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	child.Env = append(os.Environ(), "LENS_TEST_BRIDGE=1")
+	text, err := child.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	require.Contains(t, string(text), "--- PASS: "+t.Name())
+	return string(text), true
+}
+
 func TestActiveOnceAProviderIsSet(t *testing.T) {
+	if _, ok := inChild(t); ok {
+		return
+	}
 	logger := slog.New(slogbridge.NewHandler(slogbridge.Options{}))
 	require.False(t, logger.Enabled(t.Context(), slog.LevelError))
 	logger.Error("before")
@@ -106,27 +123,20 @@ func TestActiveOnceAProviderIsSet(t *testing.T) {
 	require.Len(t, kept.list, 1)
 }
 
-// The logger that Go begins with, bridged and made the default again, as the package's comment has it, in a process of its own:
-// this one's default is what it was.
+// The logger that Go begins with, bridged and made the default again, as the package's comment has it.
 func TestTheLoggerThatGoBeginsWith(t *testing.T) {
-	if os.Getenv("LENS_TEST_BRIDGE") != "" {
-		var kept records
-		slog.SetDefault(slogbridge.Bridge(slog.Default(), slogbridge.Options{Provider: kept.provider()}))
-		slog.Info("by slog", "step", 7)
-		stdlog.Print("by log")
-		for _, record := range kept.list {
-			fmt.Println("bridged", record.Body())
+	if out, ok := inChild(t); ok {
+		for _, line := range []string{`level=INFO msg="by slog" step=7`, `level=INFO msg="by log"`, "bridged by slog\n", "bridged by log\n"} {
+			require.Contains(t, out, line)
 		}
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$")
-	child.Env = append(os.Environ(), "LENS_TEST_BRIDGE=1")
-	out, err := child.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	for _, line := range []string{`level=INFO msg="by slog" step=7`, `level=INFO msg="by log"`, "bridged by slog\n", "bridged by log\n"} {
-		require.Contains(t, string(out), line)
+	var kept records
+	slog.SetDefault(slogbridge.Bridge(slog.Default(), slogbridge.Options{Provider: kept.provider()}))
+	slog.Info("by slog", "step", 7)
+	stdlog.Print("by log")
+	for _, record := range kept.list {
+		fmt.Println("bridged", record.Body())
 	}
 }
 

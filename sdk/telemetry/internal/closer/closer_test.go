@@ -135,8 +135,9 @@ func TestOpenSpansAreLimited(t *testing.T) {
 		}
 		return open
 	}
+	const few = 5 // which find no room though there is some, by chance: one in a hundred thousand while half is free
 	open := start(room / 2)
-	require.Zero(t, c.Untracked())
+	require.Less(t, c.Untracked(), uint64(few))
 	open = append(open, start(4*room)...)
 	require.Greater(t, held(c), room*9/10)
 	require.LessOrEqual(t, held(c), room)
@@ -148,7 +149,7 @@ func TestOpenSpansAreLimited(t *testing.T) {
 	require.Zero(t, held(c))
 	before := c.Untracked()
 	start(limit / 2)
-	require.Equal(t, before, c.Untracked(), "there is room again")
+	require.Less(t, c.Untracked(), before+few, "there is room again")
 }
 
 // held is how many slots are taken. The others hold no span.
