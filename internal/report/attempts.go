@@ -130,7 +130,7 @@ func (a *Attempt) countLost(group []*life) {
 		a.LostSteps = max(a.LostSteps, lost)
 	}
 	if a.LastStep >= 0 && a.LostSteps == 0 {
-		a.UnsavedTail = a.LastStep - max(a.SavedStep, a.FirstStep-1)
+		a.UnsavedTail = max(a.LastStep-max(a.SavedStep, a.FirstStep-1), 0)
 	}
 }
 

@@ -4,7 +4,6 @@
 package report // import "github.com/lenscol/lenscol/internal/report"
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/lenscol/lenscol/exporter/jsonlexporter/jsonlreader"
 	"github.com/lenscol/lenscol/internal/archive"
 	"github.com/lenscol/lenscol/internal/identity"
-	"github.com/lenscol/lenscol/internal/ranks"
 	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
@@ -33,7 +31,6 @@ const (
 
 // Options say what goes into a report.
 type Options struct {
-	Runs    []string      // globs of run ids; empty: all
 	Gap     time.Duration // a time without a span from which on it is a gap
 	Slowest int           // ranks that are named
 }
@@ -66,12 +63,11 @@ type Left struct {
 
 // source is whose a resource is.
 type source struct {
-	run     *run // nil: not wanted, or no room
+	run     *run // nil where there is no room
 	member  *member
 	session *session
 	host    string
 	worker  bool // a process that writes checkpoints beside the rank
-	noRoom  bool
 }
 
 // NewCollector makes an empty one.
@@ -83,6 +79,7 @@ func NewCollector(opts Options) *Collector {
 func (c *Collector) Add(rec archive.Record) {
 	src := c.source(rec.Scope.Resource)
 	if src.run == nil {
+		c.left.Records++
 		return
 	}
 	switch rec.Signal {
@@ -109,21 +106,15 @@ func (c *Collector) source(resource *jsonlreader.Resource) source {
 		s = c.newSource(resource.Attributes())
 		c.sources[resource] = s
 	}
-	if s.noRoom {
-		c.left.Records++
-	}
 	return s
 }
 
 func (c *Collector) newSource(attrs pcommon.Map) source {
 	id := clip(identity.Run(attrs))
-	if len(c.opts.Runs) > 0 && !slices.ContainsFunc(c.opts.Runs, func(glob string) bool { return ranks.Matches(glob, id) }) {
-		return source{}
-	}
 	r := c.runs[id]
 	if r == nil {
 		if len(c.runs) >= maxRuns {
-			return source{noRoom: true}
+			return source{}
 		}
 		r = newRun(id)
 		c.runs[id] = r
@@ -142,7 +133,7 @@ func (c *Collector) newSource(attrs pcommon.Map) source {
 	m := r.members[key]
 	if m == nil {
 		if c.members >= maxMembers {
-			return source{noRoom: true}
+			return source{}
 		}
 		c.members++
 		m = newMember(key)

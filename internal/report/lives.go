@@ -29,7 +29,7 @@ func (m *member) lives() []life {
 	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(a.begin, b.begin) })
 	var processes []life
 	for _, s := range sessions {
-		if s.end == 0 { // No span of it had a time.
+		if !s.trains {
 			continue
 		}
 		if n := len(processes); n > 0 {

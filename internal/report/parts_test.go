@@ -154,7 +154,7 @@ func TestRoomIsBounded(t *testing.T) {
 	for rank := range 20 {
 		m := newMember(memberKey{"s", rank})
 		r.members[m.memberKey] = m
-		session := &session{}
+		session := &session{trains: true}
 		m.sessions = append(m.sessions, session)
 		for step := range int64(200) {
 			for _, k := range []kind{kindStep, kindSave} {
@@ -189,7 +189,7 @@ func TestTheLastTimeLineStopsGrowing(t *testing.T) {
 	c.runs["r"] = r
 	m := newMember(memberKey{})
 	r.members[m.memberKey] = m
-	m.sessions = []*session{{begin: 1, end: 1 << 40}}
+	m.sessions = []*session{{begin: 1, end: 1 << 40, trains: true}}
 	for i := range int64(1000) {
 		c.draw(r, &m.line, segment{2 * i, 2*i + 1, i, kindStep})
 	}

@@ -5,7 +5,6 @@ package report // import "github.com/lenscol/lenscol/internal/report"
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -62,6 +61,7 @@ type member struct {
 type session struct {
 	host, pid, attempt string // attempt: what the resource says of which attempt it is, "" for nothing
 	begin, end         int64
+	trains             bool // it starts up, trains, saves or the like; else it is beside the point, as a launcher is
 	failed, truncated  bool // a step or more than that did not come to its end
 }
 
@@ -111,6 +111,7 @@ func (s *session) extend(t told) {
 		s.begin = t.from
 	}
 	s.end = max(s.end, t.to)
+	s.trains = s.trains || t.kind.onTimeLine()
 	if t.kind == kindStep || t.kind == kindLoop || t.kind == kindUmbrella {
 		s.failed = s.failed || t.failed
 		s.truncated = s.truncated || t.truncated
@@ -205,6 +206,3 @@ func (n nameCounts) add(name string) {
 		n[name]++
 	}
 }
-
-// label is how a rank is called.
-func (k memberKey) label() string { return "rank " + strconv.Itoa(k.rank) }

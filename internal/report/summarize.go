@@ -16,7 +16,7 @@ import (
 func (c *Collector) Summary() Summary {
 	s := Summary{Version: 1, Counts: c.counts, GapNS: int64(c.opts.Gap), Left: c.left, Runs: []Run{}}
 	for _, r := range c.runs {
-		if r.counts.Spans > 0 || r.counts.Points+r.counts.Logs > 0 && len(c.opts.Runs) > 0 {
+		if r.counts.Spans > 0 {
 			s.Runs = append(s.Runs, c.summarize(r))
 		}
 	}
@@ -99,6 +99,13 @@ func (r *run) wall(attempts []Attempt, offset func(string) int64) (begin, end in
 	}
 	for _, a := range attempts {
 		extend(a.BeginNS, a.EndNS)
+	}
+	for _, m := range r.members {
+		for _, s := range m.sessions {
+			if s.end > 0 {
+				extend(s.begin-offset(s.host), s.end-offset(s.host))
+			}
+		}
 	}
 	for host, e := range r.others {
 		extend(e[0]-offset(host), e[1]-offset(host))

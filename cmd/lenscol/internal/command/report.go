@@ -20,6 +20,7 @@ import (
 // reporting is one call of `lenscol report`.
 type reporting struct {
 	report.Options
+	archive.FilterText
 	html          string
 	asJSON, force bool
 }
@@ -50,6 +51,8 @@ It exits with 1 where nothing tells of a run, and where something could not be r
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&r.Runs, "run", nil, "Report on these runs: `GLOB`s, commas between")
+	f.StringVar(&r.Since, "since", "", "Take what began at this `TIME` or later: RFC 3339, or a duration before now like 90m, 2h, 3d")
+	f.StringVar(&r.Until, "until", "", "Take what began before this `TIME`, written likewise")
 	f.StringVar(&r.html, "html", "", "Write a page that needs nothing else to `FILE`; .gz and .zst are compressed")
 	f.BoolVar(&r.force, "force", false, "Replace that file if it is there")
 	f.BoolVar(&r.asJSON, "json", false, "Print one JSON object, docs/report.md")
@@ -65,6 +68,10 @@ func (r *reporting) run(cmd *cobra.Command, args []string) error {
 	if r.Slowest < 0 {
 		return usage(fmt.Errorf("--slowest %d: must not be negative", r.Slowest))
 	}
+	filter, err := archive.NewFilter(r.FilterText, time.Now())
+	if err != nil {
+		return usage(err)
+	}
 	in, err := startReading(cmd, args)
 	if err != nil {
 		return err
@@ -72,7 +79,7 @@ func (r *reporting) run(cmd *cobra.Command, args []string) error {
 	defer in.Close()
 	collector := report.NewCollector(r.Options)
 	for {
-		rec, _, err := in.next(nil)
+		rec, _, err := in.next(filter)
 		if err != nil {
 			break // io.EOF
 		}
@@ -96,7 +103,7 @@ func (r *reporting) run(cmd *cobra.Command, args []string) error {
 
 func (r *reporting) nothing() error {
 	if len(r.Runs) > 0 {
-		return fmt.Errorf("--run %s: there is no such run; lenscol jsonl stat lists those that there are", strings.Join(r.Runs, ","))
+		return fmt.Errorf("--run %s: there are no spans of such a run; lenscol jsonl stat lists the runs that there are", strings.Join(r.Runs, ","))
 	}
 	return errors.New("there are no spans to report on")
 }

@@ -69,7 +69,11 @@ func TestReportWritesAPage(t *testing.T) {
 func TestReportSaysWhatIsNotThere(t *testing.T) {
 	folder := simulatedArchive(t)
 	_, err := execute(t, "report", folder, "--run", "other")
-	require.ErrorContains(t, err, "--run other: there is no such run")
+	require.ErrorContains(t, err, "--run other: there are no spans of such a run")
+	_, err = execute(t, "report", folder, "--run", "s*", "--since", "2026-11-29T12:02:00Z", "--until", "2026-11-29T12:02:30Z")
+	require.NoError(t, err)
+	_, err = execute(t, "report", folder, "--since", "2026-11-29T13:00:00Z")
+	require.ErrorContains(t, err, "no spans to report on")
 	_, err = execute(t, "report", archiveFolder(t, map[string]string{"x.jsonl": "\n"}))
 	require.ErrorContains(t, err, "no spans to report on")
 	broken := archiveFolder(t, map[string]string{"x.jsonl": archiveLine("megatron.train", 1e18, 0) + "\x00\x00\n"})

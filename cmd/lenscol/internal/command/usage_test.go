@@ -41,6 +41,7 @@ func TestExitCodes(t *testing.T) {
 		"report":                                           2,
 		"report --gap -1s nothing-there":                   2,
 		"report --slowest -1 nothing-there":                2,
+		"report --since never nothing-there":               2,
 		"report nothing-there":                             1,
 		"reckon --from nothing-there":                      1,
 		"version extra":                                    2,
