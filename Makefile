@@ -55,6 +55,7 @@ test: build ## run all tests that need only Go
 	@echo "race detector: $(if $(RACE),on ($$(go env CC)),off: no C compiler found)"
 	$(GOTEST) $$(go list ./... | grep -vE '/cmd/lenscol$$|/lenscol/test/')
 	cd sdk && $(GOTEST) ./...
+	cd sdk && go test -count=1 -run 'ShareNoLock|NothingIsAllocated' . ./telemetry ./instruments # which the race detector hides
 	$(GOTEST) -count=1 -timeout 30m ./test/...
 
 .PHONY: check-docs

@@ -52,17 +52,21 @@ func Exec(ctx context.Context, s Session, c Command) (exitCode int, err error) {
 	if name == "" {
 		name = filepath.Base(c.Args[0])
 	}
+	environ := os.Environ() // as it came: Setup mends what it cannot use
 	h, target, setupErr := s.start(ctx, telemetry.WithRankFromEnv())
 	if setupErr != nil {
-		exitCode, _, _ = c.run(nil)
+		exitCode, _, _ = c.run(environ)
 		return exitCode, setupErr
 	}
-	reached := reach(target)
+	reached := func() error { return nil }
+	if h.IsExporting() {
+		reached = reach(target)
+	}
 
 	ctx, span := lens.Start(lens.Extract(ctx, fromEnviron()), name, c.Attrs...)
 	carrier := map[string]string{}
 	lens.Inject(ctx, carrier)
-	exitCode, state, startErr := c.run(toEnviron(carrier))
+	exitCode, state, startErr := c.run(append(environ, toEnviron(carrier)...))
 	describe(span, exitCode, state, startErr)
 	span.End()
 
@@ -98,11 +102,11 @@ func describe(span *lens.Span, exitCode int, state *os.ProcessState, startErr er
 	}
 }
 
-// run runs the command to its end with more variables in its environment.
+// run runs the command to its end in that environment.
 func (c Command) run(environ []string) (exitCode int, state *os.ProcessState, err error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	cmd.Env = append(os.Environ(), environ...)
+	cmd.Env = environ
 	if err := cmd.Start(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 			return exitNotFound, nil, err

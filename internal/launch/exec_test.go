@@ -116,7 +116,7 @@ func TestExecHandsTheTraceOn(t *testing.T) {
 func TestExecHandsSignalsOn(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGINT} {
 		cmd := child(t, []string{"NEMO_LENS_EXPORTER=console"}, "sh", "-c",
-			fmt.Sprintf("trap 'echo caught; kill $!; exit 3' %d; sleep 1000 & echo ready; wait", sig))
+			fmt.Sprintf("trap 'echo caught; exit 3' %d; echo ready; while :; do sleep 0.05; done", sig))
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
@@ -131,6 +131,17 @@ func TestExecHandsSignalsOn(t *testing.T) {
 		_ = cmd.Wait()
 		require.Equal(t, 3, cmd.ProcessState.ExitCode(), sig)
 	}
+}
+
+// The command has the environment as it came, and none of it is mended for the span's sake; a disabled SDK sends nothing.
+func TestExecLeavesTheEnvironment(t *testing.T) {
+	lines, _, _ := run(t, []string{"OTEL_TRACES_SAMPLER=", "OTEL_RESOURCE_ATTRIBUTES=a=b,,=c"}, "sh", "-c", `echo "${OTEL_TRACES_SAMPLER-unset}"; echo "$OTEL_RESOURCE_ATTRIBUTES"`)
+	require.Equal(t, []string{"", "a=b,,=c"}, lines)
+
+	cmd := child(t, []string{"OTEL_SDK_DISABLED=true", "NEMO_LENS_EXPORTER=console"}, "sh", "-c", "echo out; exit 4")
+	out, _ := cmd.CombinedOutput()
+	require.Equal(t, "out\n", string(out))
+	require.Equal(t, 4, cmd.ProcessState.ExitCode())
 }
 
 // A collector that is away, and one that takes connections and never answers, change nothing but a line on stderr.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -30,7 +31,8 @@ func (s Session) start(ctx context.Context, opts ...telemetry.Option) (*telemetr
 	if err != nil {
 		return nil, telemetry.Target{}, err
 	}
-	cfg.Enabled, cfg.TracesEnabled, cfg.MetricsEnabled, cfg.LogsEnabled = true, true, false, false
+	cfg.Enabled = !strings.EqualFold(strings.TrimSpace(os.Getenv("OTEL_SDK_DISABLED")), "true")
+	cfg.TracesEnabled, cfg.MetricsEnabled, cfg.LogsEnabled = true, false, false
 	host, _ := os.Hostname() // "" where the system has none
 	opts = append(opts, telemetry.WithOutput(s.Out),
 		telemetry.WithResource(attribute.String(semconv.ServiceInstanceID, host+"-"+strconv.Itoa(os.Getpid()))))
@@ -44,7 +46,6 @@ func (s Session) start(ctx context.Context, opts ...telemetry.Option) (*telemetr
 	}
 	if s.RunID != "" {
 		cfg.RunID = s.RunID
-		opts = append(opts, telemetry.WithResource(attribute.String(semconv.RunID, s.RunID)))
 	}
 	h, err := telemetry.Setup(ctx, cfg, opts...)
 	if err != nil {
