@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/grpc"
 
 	"github.com/lenscol/lenscol/internal/testbed"
@@ -39,7 +40,7 @@ func startPrometheus(t *testing.T, own, jobs string) *prometheus {
 	run(t, dir, "promtool", "check", "config", "prometheus.yml")
 	address := "127.0.0.1:" + testbed.FreePort(t)
 	cmd := exec.Command(program, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address="+address,
-		"--query.lookback-delta=5s") // What is silent for five minutes, is here for five seconds.
+		"--query.lookback-delta=10s") // What is silent for five minutes, is here for ten seconds.
 	cmd.Dir = dir
 	log, err := os.Create(filepath.Join(dir, "log"))
 	require.NoError(t, err)
@@ -259,6 +260,28 @@ func TestGrafana(t *testing.T) {
 		}
 		t.Fatal("LenscolDown is not raised")
 	})
+}
+
+// Grafana finds the dashboards and the data sources where compose.yaml has them.
+func TestGrafanaProvisioning(t *testing.T) {
+	services := compose(t, "compose.yaml", secrets...)
+	var sources struct{ Datasources []struct{ URL string } }
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, "grafana", "provisioning", "datasources", "lens.yaml")), &sources))
+	require.Len(t, sources.Datasources, 2)
+	for _, source := range sources.Datasources {
+		u, err := url.Parse(source.URL)
+		require.NoError(t, err)
+		require.Contains(t, services, u.Hostname())
+	}
+	var providers struct {
+		Providers []struct{ Options struct{ Path string } }
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, "grafana", "provisioning", "dashboards", "lens.yaml")), &providers))
+	mounted := map[string]string{}
+	for _, volume := range services["grafana"].Volumes {
+		mounted[volume.Target] = volume.Source
+	}
+	require.Equal(t, deployed(t, "grafana", "dashboards"), mounted[providers.Providers[0].Options.Path])
 }
 
 // promtool tells when each alert fires, and when not, over hours that nobody has to wait for.

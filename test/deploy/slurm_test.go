@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,18 @@ touch armed.$SLURM_PROCID; sleep 600 & wait`)
 		s.InState(job, "FAILED")
 		require.GreaterOrEqual(t, s.requireBalanced(job), 6)
 		require.NoError(t, os.Remove(filepath.Join(s.Work, "acknowledged")))
+	})
+
+	t.Run("without a collector", func(t *testing.T) {
+		env := s.env
+		s.env = append(slices.Clip(env), "LENSCOL_CONFIG=/nowhere.yaml", "LENSCOL_WAIT=1s")
+		job := s.train("touch alone.$SLURM_PROCID")
+		s.env = env
+		s.InState(job, "COMPLETED")
+		require.FileExists(t, filepath.Join(s.Work, "alone.1"))
+		log := s.read("train-" + job + ".log")
+		require.Contains(t, log, "rank.sh: no collector on n1: the program runs without")
+		require.Contains(t, log, "run.sh: a collector did not end well, see "+filepath.Join(s.Work, "lens-data", job, "agents"))
 	})
 
 	t.Run("scancel", func(t *testing.T) {
