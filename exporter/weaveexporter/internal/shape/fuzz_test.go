@@ -25,7 +25,7 @@ func FuzzShape(f *testing.F) {
 		f.Add([]byte{seed, seed * 7, seed * 31, seed ^ 0x55, 3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6})
 	}
 	f.Add([]byte("\x27\x5b\x28\x58\xe8\x75\xc5\x57\x0d\xfd\xa6\x19\x5e\x79\x88\x1f\x26\x0d\x5d\xd7\xfa\x62\xef\x6b")) // a long name that is a reference, to Agents
-	f.Add([]byte("\x90\x2d\xe0\xe8\x55\x17\x37\xaa\x0b")) // a run of another project that a small budget drops
+	f.Add([]byte("\x90\x2d\xe0\xe8\x55\x17\x37\xaa\x0b"))                                                             // a run of another project that a small budget drops
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := dice{data, uint64(len(data))}
 		o := d.options()
