@@ -5,7 +5,6 @@ package report // import "github.com/lenscol/lenscol/internal/report"
 
 import (
 	"bytes"
-	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -26,7 +25,6 @@ var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMa
 	"percent":  percent,
 	"time":     clockTime,
 	"count":    humanize.Comma,
-	"or":       func(s, other string) string { return cmp.Or(s, other) },
 	"step":     stepOr,
 	"add":      func(a, b int) int { return a + b },
 	"restarts": restarts,

@@ -50,16 +50,15 @@ type Run struct {
 
 // Steps are the steps of a run, over all ranks.
 type Steps struct {
-	Kept     int64     `json:"kept"` // numbers of steps whose work counts
-	Lost     int64     `json:"lost"` // completed, and done again
-	Skipped  int64     `json:"skipped"`
-	First    int64     `json:"first"`
-	Last     int64     `json:"last"`
-	PaceNS   int64     `json:"pace_ns"` // what a step needs: the 5th percentile, the median over the ranks
-	Times    Quantiles `json:"time"`
-	Error    float64   `json:"relative_error"` // of the quantiles here and of the ranks
-	ByWork   bool      `json:"by_work"`        // ranks are compared by work_ns
-	HasSteps bool      `json:"-"`
+	Kept    int64     `json:"kept"` // numbers of steps whose work counts
+	Lost    int64     `json:"lost"` // completed, and done again
+	Skipped int64     `json:"skipped"`
+	First   int64     `json:"first"`
+	Last    int64     `json:"last"`
+	PaceNS  int64     `json:"pace_ns"` // what a step needs: the 5th percentile, the median over the ranks
+	Times   Quantiles `json:"time"`
+	Error   float64   `json:"relative_error"` // of the quantiles here and of the ranks
+	ByWork  bool      `json:"by_work"`        // ranks are compared by work_ns
 }
 
 // Rank is one rank of a service.
