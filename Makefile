@@ -168,7 +168,7 @@ fuzz: ## run each fuzz target for FUZZTIME (5s)
 	@grep -rn --include='*_test.go' '^func Fuzz' . | grep -v '^./build/' | \
 		sed 's|^\./\(.*\)/[^/]*:[0-9]*:func \(Fuzz[A-Za-z0-9_]*\).*|\1 \2|' | sort | \
 	while read -r dir name; do echo "$$name in $$dir"; \
-		(cd "$$dir" && go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) . < /dev/null); done
+		(cd "$$dir" && go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x . < /dev/null); done
 
 .PHONY: bench
 bench: ## run the benchmarks that match BENCH (all)

@@ -5,9 +5,9 @@ package command // import "github.com/lenscol/lenscol/cmd/lenscol/internal/comma
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"text/tabwriter"
 	"time"
 
@@ -20,7 +20,7 @@ func newEmitSpansCommand() *cobra.Command {
 	var (
 		session                        launch.Session
 		spans, events, statuses, attrs []string
-		dryRun                         bool
+		dryRun, asJSON                 bool
 	)
 	cmd := &cobra.Command{
 		Use:   "emit-spans --service S --span NAME,START,END[,PARENT] ...",
@@ -52,14 +52,14 @@ with 2 where the spans did not arrive.`,
 				for _, span := range parsed {
 					planned = append(planned, launch.Emitted{Span: span})
 				}
-				return printSpans(cmd.ErrOrStderr(), planned)
+				return printSpans(cmd, planned, asJSON)
 			}
 			session.Out = cmd.OutOrStdout()
 			emitted, err := launch.Emit(cmd.Context(), session, parsed, more...)
 			if err != nil {
 				return exitError{fmt.Errorf("emit spans: %w", err), 2}
 			}
-			return printSpans(cmd.ErrOrStderr(), emitted)
+			return printSpans(cmd, emitted, asJSON)
 		},
 	}
 	f := cmd.Flags()
@@ -70,10 +70,33 @@ with 2 where the spans did not arrive.`,
 	f.StringArrayVar(&attrs, "attr", nil, "Attribute of every span, a text, as `KEY=VALUE`; may be repeated")
 	f.StringVar(&session.RunID, "run-id", "", "nemo.run.id; goes before that of the environment")
 	f.BoolVar(&dryRun, "dry-run", false, "Print the table and send nothing")
+	f.BoolVar(&asJSON, "json", false, "Print one JSON object with the list spans to stdout, in place of the table")
 	return cmd
 }
 
-func printSpans(w io.Writer, spans []launch.Emitted) error {
+// emittedSpan is a row of the table as JSON. Ids are empty in a dry run.
+type emittedSpan struct {
+	Name    string    `json:"name"`
+	Parent  string    `json:"parent,omitempty"`
+	Start   time.Time `json:"start"`
+	Seconds float64   `json:"seconds"`
+	TraceID string    `json:"trace_id,omitempty"`
+	SpanID  string    `json:"span_id,omitempty"`
+}
+
+func printSpans(cmd *cobra.Command, spans []launch.Emitted, asJSON bool) error {
+	if asJSON {
+		rows := []emittedSpan{}
+		for _, s := range spans {
+			row := emittedSpan{Name: s.Name, Parent: s.Parent, Start: s.Start.UTC(), Seconds: s.End.Sub(s.Start).Seconds()}
+			if s.Context.IsValid() {
+				row.TraceID, row.SpanID = s.Context.TraceID().String(), s.Context.SpanID().String()
+			}
+			rows = append(rows, row)
+		}
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"spans": rows})
+	}
+	w := cmd.ErrOrStderr()
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SPAN\tPARENT\tSTART\tSECONDS\tTRACE ID\tSPAN ID")
 	for _, s := range spans {

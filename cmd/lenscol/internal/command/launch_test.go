@@ -92,3 +92,10 @@ func TestBinaryLaunchSpansArrive(t *testing.T) {
 		require.EqualValues(t, 9, run["attributes"].(map[string]any)["process.exit.code"])
 	}
 }
+
+func TestEmitSpansJSON(t *testing.T) {
+	stdout, err := execute(t, "emit-spans", "--dry-run", "--json", "--span", "pull,1700000001,1700000009,setup", "--span", "setup,1700000000,1700000012.5")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"spans":[{"name":"setup","start":"2023-11-14T22:13:20Z","seconds":12.5},
+		{"name":"pull","parent":"setup","start":"2023-11-14T22:13:21Z","seconds":8}]}`, stdout)
+}
