@@ -32,6 +32,7 @@ import (
 
 // elsewhere are the pages whose blocks other tests run, or that have none, and which those are.
 var elsewhere = map[string]string{
+	"deploy.md":    "test/deploy",
 	"README.md":    "no blocks",
 	"cli.md":       "cmd/lenscol/internal/command, test/e2e",
 	"decisions.md": "no blocks",
