@@ -43,7 +43,7 @@ func FuzzShapeBytes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		td, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(body)
 		if err != nil {
-			t.Skip()
+			t.Skip("no message of OTLP")
 		}
 		o := DefaultOptions()
 		o.Target = Target{"e", "p"}
