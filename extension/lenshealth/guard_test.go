@@ -115,6 +115,7 @@ func FuzzOrigin(f *testing.F) {
 	f.Add("https://[::1]", "[::1]:443")
 	f.Add("http://a@localhost", "localhost")
 	f.Add("null", "null")
+	f.Add("http://[::]", "00::0")
 	f.Fuzz(func(t *testing.T, origin, host string) {
 		if !sameOrigin([]string{origin}, host) {
 			return
@@ -124,9 +125,15 @@ func FuzzOrigin(f *testing.F) {
 		require.Contains(t, []string{"http", "https"}, strings.ToLower(scheme))
 		require.NotContains(t, rest, "@")
 		require.NotContains(t, rest, "/")
-		u, err := url.Parse("http://" + host)
-		require.NoError(t, err)
 		o, err := url.Parse(origin)
+		require.NoError(t, err)
+		if bare, err := netip.ParseAddr(host); err == nil { // An IPv6 address without brackets is no host of a URL.
+			addr, err := netip.ParseAddr(o.Hostname())
+			require.NoError(t, err)
+			require.Equal(t, bare, addr)
+			return
+		}
+		u, err := url.Parse("http://" + host)
 		require.NoError(t, err)
 		a, errA := netip.ParseAddr(u.Hostname())
 		b, errB := netip.ParseAddr(o.Hostname())
