@@ -4,6 +4,7 @@ MODULES := . sdk
 TOOL    := go tool '-modfile=$(CURDIR)/internal/tools/go.mod'
 BIN     := bin/lenscol
 OCB_BIN := build/ocb/lenscol
+STOCK_BIN := build/stock/stock
 
 VERSION  = $(shell sed -n 's/^  version: *//p' builder-config.yaml)
 COMMIT   = $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
@@ -112,18 +113,25 @@ test-browser: build ## test the page in Chromium (needs chromium and npm, or roo
 	*) exit $$status;; \
 	esac
 
-# ocb runs `go mod download` before it compiles, which asks for modules that only Windows needs. Where
-# one of them cannot be had, what it wrote compiles all the same.
+# run_ocb CONFIG DIR NAME builds DIR/NAME. ocb runs `go mod download` before it compiles, which asks for modules that only Windows
+# needs. Where one of them cannot be had, what it wrote compiles all the same.
+run_ocb = rm -rf $(2) build/tmp-$(3) && mkdir -p build/tmp-$(3); \
+	TMPDIR='$(CURDIR)/build/tmp-$(3)' $(TOOL) builder --config $(1) || \
+		{ echo "ocb stopped before it compiled: compile what it wrote"; \
+		(cd $(2) && go build -ldflags "-s -w" -o $(3) .); }; \
+	rm -rf build/tmp-$(3)
+
 .PHONY: ocb
-ocb: ## build the stock collector that ocb makes of builder-config.yaml
-	@rm -rf build/ocb build/tmp && mkdir -p build/tmp
-	@{ cat builder-config.yaml; printf '\nreplaces:\n  - %s\n  - %s\n' \
+ocb: ## build the collector that ocb makes of builder-config.yaml
+	@mkdir -p build; { cat builder-config.yaml; printf '\nreplaces:\n  - %s\n  - %s\n' \
 		'github.com/lenscol/lenscol => "$(CURDIR)"' \
 		'github.com/lenscol/lenscol/sdk => "$(CURDIR)/sdk"'; } > build/ocb.yaml
-	@TMPDIR='$(CURDIR)/build/tmp' $(TOOL) builder --config build/ocb.yaml || \
-		{ echo "ocb stopped before it compiled: compile what it wrote"; \
-		cd build/ocb && go build -ldflags "-s -w" -o lenscol .; }
-	@rm -rf build/tmp
+	@$(call run_ocb,build/ocb.yaml,build/ocb,lenscol)
+
+.PHONY: stock
+stock: $(STOCK_BIN) ## build the collector of upstream's parts alone, which benchmarks and make e2e use
+$(STOCK_BIN): test/bench/stock-builder.yaml internal/tools/go.mod
+	@$(call run_ocb,test/bench/stock-builder.yaml,build/stock,stock)
 
 # ocb has no mode that writes the components alone, and leaves an empty folder in the temporary
 # directory: it gets a directory of its own.

@@ -4,19 +4,12 @@
 #
 #   <case> ours <s> stock <s> ratio <x>
 #
-# The stock collector is built once, into build/stock, by ocb from upstream's parts of the same release; that takes
-# minutes. LENSCOL_BIN is the binary to measure, by default bin/lenscol. Arguments go to test/bench/ranks: -spans, -rounds.
+# The stock collector is what `make stock` builds, once, of upstream's parts of the same release; that takes minutes. LENSCOL_BIN is the binary to measure, by default bin/lenscol. Arguments go to test/bench/ranks: -spans, -rounds.
 set -eu
 cd "$(dirname "$0")/../.."
 
 LENSCOL_BIN=${LENSCOL_BIN:-bin/lenscol}
 [ -x "$LENSCOL_BIN" ] || make build >&2
-if [ ! -x build/stock/stock ]; then
-	mkdir -p build
-	tmp=$(mktemp -d)
-	trap 'rm -rf "$tmp"' EXIT
-	TMPDIR=$tmp CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false' \
-		go tool -modfile="$PWD/internal/tools/go.mod" builder --config test/bench/stock-builder.yaml >&2
-fi
+make stock >&2
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -o build/ranks ./test/bench/ranks
 exec build/ranks -ours "$LENSCOL_BIN" -stock build/stock/stock "$@"
