@@ -103,6 +103,10 @@ test-weave: build ## test the Weave exporter against Weave's own ingest (needs p
 	*) exit $$status;; \
 	esac
 
+.PHONY: e2e
+e2e: build ## test the binary against real counterparts, E2E="jaeger stock" or all; each is got once, or it says why it is skipped
+	@test/e2e/e2e.sh $(E2E)
+
 # Exit code 3 says that this machine cannot have a browser or axe-core, and stderr why.
 .PHONY: test-browser
 test-browser: build ## test the page in Chromium (needs chromium and npm, or root on Debian)
@@ -170,6 +174,10 @@ validate: build ## validate every config in configs/
 	@export WANDB_API_KEY=$$(printf '%040d' 0) HONEYCOMB_API_KEY=k DD_API_KEY=k NEW_RELIC_LICENSE_KEY=k \
 		GRAFANA_CLOUD_OTLP_ENDPOINT=https://otlp-gateway.grafana.net/otlp GRAFANA_CLOUD_INSTANCE_ID=1 GRAFANA_CLOUD_API_KEY=k; \
 	for f in configs/*.yaml; do echo "validate $$f"; $(BIN) validate --config "$$f"; done
+
+.PHONY: stock
+stock: ## build the collector of upstream's parts that lenscol is measured against
+	test/bench/stock.sh
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (5s)
