@@ -117,25 +117,23 @@ test-browser: build ## test the page in Chromium (needs chromium and npm, or roo
 	*) exit $$status;; \
 	esac
 
-# run_ocb CONFIG DIR NAME builds DIR/NAME. ocb runs `go mod download` before it compiles, which asks for modules that only Windows
-# needs. Where one of them cannot be had, what it wrote compiles all the same.
-run_ocb = rm -rf $(2) build/tmp-$(3) && mkdir -p build/tmp-$(3); \
-	TMPDIR='$(CURDIR)/build/tmp-$(3)' $(TOOL) builder --config $(1) || \
-		{ echo "ocb stopped before it compiled: compile what it wrote"; \
-		(cd $(2) && go build -ldflags "-s -w" -o $(3) .); }; \
-	rm -rf build/tmp-$(3)
-
+# ocb runs `go mod download` before it compiles, which asks for modules that only Windows needs. Where
+# one of them cannot be had, what it wrote compiles all the same.
 .PHONY: ocb
 ocb: ## build the collector that ocb makes of builder-config.yaml
-	@mkdir -p build; { cat builder-config.yaml; printf '\nreplaces:\n  - %s\n  - %s\n' \
+	@rm -rf build/ocb build/tmp && mkdir -p build/tmp
+	@{ cat builder-config.yaml; printf '\nreplaces:\n  - %s\n  - %s\n' \
 		'github.com/lenscol/lenscol => "$(CURDIR)"' \
 		'github.com/lenscol/lenscol/sdk => "$(CURDIR)/sdk"'; } > build/ocb.yaml
-	@$(call run_ocb,build/ocb.yaml,build/ocb,lenscol)
+	@TMPDIR='$(CURDIR)/build/tmp' $(TOOL) builder --config build/ocb.yaml || \
+		{ echo "ocb stopped before it compiled: compile what it wrote"; \
+		cd build/ocb && go build -ldflags "-s -w" -o lenscol .; }
+	@rm -rf build/tmp
 
 .PHONY: stock
 stock: $(STOCK_BIN) ## build the collector of upstream's parts alone, which benchmarks and make e2e use
-$(STOCK_BIN): test/bench/stock-builder.yaml internal/tools/go.mod
-	@$(call run_ocb,test/bench/stock-builder.yaml,build/stock,stock)
+$(STOCK_BIN): test/bench/stock-builder.yaml test/bench/stock.sh internal/tools/go.mod
+	test/bench/stock.sh
 
 # ocb has no mode that writes the components alone, and leaves an empty folder in the temporary
 # directory: it gets a directory of its own.
@@ -174,10 +172,6 @@ validate: build ## validate every config in configs/
 	@export WANDB_API_KEY=$$(printf '%040d' 0) HONEYCOMB_API_KEY=k DD_API_KEY=k NEW_RELIC_LICENSE_KEY=k \
 		GRAFANA_CLOUD_OTLP_ENDPOINT=https://otlp-gateway.grafana.net/otlp GRAFANA_CLOUD_INSTANCE_ID=1 GRAFANA_CLOUD_API_KEY=k; \
 	for f in configs/*.yaml; do echo "validate $$f"; $(BIN) validate --config "$$f"; done
-
-.PHONY: stock
-stock: ## build the collector of upstream's parts that lenscol is measured against
-	test/bench/stock.sh
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (5s)
