@@ -27,7 +27,7 @@ import (
 const run = "3f9k2q"
 
 // startExporter starts the built collector with a weave exporter whose config is the environment and that mode.
-func startExporter(t *testing.T, weave *ingest, mode string) *testbed.Collector {
+func startExporter(t *testing.T, weave *Ingest, mode string) *testbed.Collector {
 	return testbed.Start(t, testbed.Options{
 		Config: `
 receivers:
@@ -42,14 +42,14 @@ service:
     traces: {receivers: [otlp], exporters: [weave]}
   telemetry: {metrics: {level: none}}
 `,
-		Env: []string{"WF_TRACE_SERVER_URL=" + weave.url, "WANDB_API_KEY=" + weavetest.Key, "WANDB_ENTITY=team", "WANDB_PROJECT=none", "WANDB_RUN_ID=" + run},
+		Env: []string{"WF_TRACE_SERVER_URL=" + weave.URL, "WANDB_API_KEY=" + weavetest.Key, "WANDB_ENTITY=team", "WANDB_PROJECT=none", "WANDB_RUN_ID=" + run},
 	})
 }
 
 // TestCaptures sends what real programs sent: each span is a call of Weave, under its name, on its run and step, and its attributes
 // can be filtered on.
 func TestCaptures(t *testing.T) {
-	weave := startIngest(t)
+	weave := StartIngest(t)
 	collector := startExporter(t, weave, "calls")
 	client := collector.Client()
 	var spans []sent
@@ -83,11 +83,11 @@ func TestCaptures(t *testing.T) {
 		require.WithinDuration(t, time.Unix(0, int64(s.StartTimeUnixNano)), started, time.Microsecond, s.from)
 		if want, ok := s.step(); ok {
 			steps++
-			require.Equal(t, plain(t, want), plain(t, call.shown("step")), "step of %s in %s", s.id(), s.from)
+			require.Equal(t, plain(t, want), plain(t, call.Shown("step")), "step of %s in %s", s.id(), s.from)
 		}
 		for key, want := range s.filters() {
 			filters++
-			require.Equal(t, plain(t, want), plain(t, call.shown("attributes."+key)), "%s of %s in %s", key, s.id(), s.from)
+			require.Equal(t, plain(t, want), plain(t, call.Shown("attributes."+key)), "%s of %s in %s", key, s.id(), s.from)
 		}
 	}
 	t.Logf("%d spans of %d captures, %d with a step, %d attributes filtered on", len(spans), projects, steps, filters)
@@ -98,7 +98,7 @@ func TestCaptures(t *testing.T) {
 // TestHostile sends 200 batches full of what Weave loses by itself: each span that has ids is a call, nothing is rejected or refused,
 // and what is harmless about a span is there as in any other.
 func TestHostile(t *testing.T) {
-	weave := startIngest(t)
+	weave := StartIngest(t)
 	collector := startExporter(t, weave, "calls")
 	spans := sendHostile(t, collector, 200)
 	weave.requireAllTaken("/calls", len(spans))
@@ -110,7 +110,7 @@ func TestHostile(t *testing.T) {
 			requireCall(t, call, s)
 		}
 		for key, want := range s.filters() {
-			require.Equal(t, plain(t, want), plain(t, call.shown("attributes."+key)), "%s of span %s in %s", key, s.id(), s.from)
+			require.Equal(t, plain(t, want), plain(t, call.Shown("attributes."+key)), "%s of span %s in %s", key, s.id(), s.from)
 		}
 	}
 	t.Logf("%d spans, %d of them with no key that has a meaning for Weave", len(spans), alone)
@@ -119,7 +119,7 @@ func TestHostile(t *testing.T) {
 
 // TestHostileAgents sends the like to the agents endpoint.
 func TestHostileAgents(t *testing.T) {
-	weave := startIngest(t)
+	weave := StartIngest(t)
 	collector := startExporter(t, weave, "agents")
 	spans := sendHostile(t, collector, 50)
 	weave.requireAllTaken("/spans", len(spans))
@@ -127,7 +127,7 @@ func TestHostileAgents(t *testing.T) {
 	lists := map[string][]string{}
 	for _, s := range spans {
 		if lists[s.from] == nil {
-			rows, _ := weave.list("/spans", s.from)
+			rows, _ := weave.List("/spans", s.from)
 			for _, r := range rows {
 				lists[s.from] = append(lists[s.from], r["span_id"].(string))
 			}
@@ -156,15 +156,15 @@ func sendHostile(t *testing.T, collector *testbed.Collector, batches int) []sent
 
 // requireAllTaken waits until that many rows are in a list, for all projects. The test fails at once if Weave refused a request or
 // rejected a span.
-func (i *ingest) requireAllTaken(list string, rows int) {
+func (i *Ingest) requireAllTaken(list string, rows int) {
 	i.tb.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		requests, _ := i.list("/requests", "")
+		requests, _ := i.List("/requests", "")
 		for _, r := range requests {
 			require.Equal(i.tb, json.Number("200"), r["status"], "%v", r)
 			require.Zero(i.tb, rejected(r["answer"].(map[string]any)), "%v", r)
 		}
-		size, _ := i.list("/size", "")
+		size, _ := i.List("/size", "")
 		if size[0][list] == json.Number(strconv.Itoa(rows)) {
 			return
 		}
@@ -173,22 +173,22 @@ func (i *ingest) requireAllTaken(list string, rows int) {
 }
 
 // calls yields each span with its call. The test fails if one has none, or if a project has others.
-func (i *ingest) calls(spans []sent) iter.Seq2[sent, row] {
+func (i *Ingest) calls(spans []sent) iter.Seq2[sent, Row] {
 	sizes := map[string]int{}
 	for _, s := range spans {
 		sizes[s.from]++
 	}
-	lists := map[string]map[string]row{}
+	lists := map[string]map[string]Row{}
 	for project, size := range sizes {
-		rows, readable := i.list("/calls", project)
+		rows, readable := i.List("/calls", project)
 		require.True(i.tb, readable, "the calls of %s cannot be listed", project)
 		require.Len(i.tb, rows, size, project)
-		lists[project] = map[string]row{}
+		lists[project] = map[string]Row{}
 		for _, r := range rows {
 			lists[project][r["id"].(string)] = r
 		}
 	}
-	return func(yield func(sent, row) bool) {
+	return func(yield func(sent, Row) bool) {
 		for _, s := range spans {
 			call := lists[s.from][s.id()]
 			require.NotNil(i.tb, call, "%s has no span %s", s.from, s.id())
@@ -200,17 +200,17 @@ func (i *ingest) calls(spans []sent) iter.Seq2[sent, row] {
 }
 
 // requireCall checks what does not depend on attributes.
-func requireCall(t *testing.T, call row, s sent) {
+func requireCall(t *testing.T, call Row, s sent) {
 	t.Helper()
 	what := fmt.Sprintf("%s, span %s %q", s.from, s.id(), s.Name)
 	require.Equal(t, hex.EncodeToString(s.TraceId), call["trace_id"], what)
-	require.Equal(t, run, call.shown("run"), what)
-	if display := call.shown("display_name"); display != nil {
+	require.Equal(t, run, call.Shown("run"), what)
+	if display := call.Shown("display_name"); display != nil {
 		require.Equal(t, strings.ReplaceAll(s.Name, notUTF8, "\ufffd"), display, what)
 	} else if s.Name != "" {
-		require.Equal(t, strings.ToLower(s.Name), call.shown("op_name"), what)
+		require.Equal(t, strings.ToLower(s.Name), call.Shown("op_name"), what)
 	}
 	if s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR {
-		require.Equal(t, "error", call.shown("status"), what)
+		require.Equal(t, "error", call.Shown("status"), what)
 	}
 }

@@ -18,21 +18,21 @@ import (
 // TestJudge sends what the exporter would have to repair, as it is, and holds the fake's verdict against Weave's: whether the
 // request is taken, how many spans are rejected, and what is listed afterwards.
 func TestJudge(t *testing.T) {
-	weave := startIngest(t)
+	weave := StartIngest(t)
 	answers := map[int]int{}
 	for i := range 1500 {
 		g := newGenerator(uint64(i), 0.12)
 		project := fmt.Sprintf("judge%d", i)
 		body := marshal(g.resource("entity", project, 2))
 		verdict := weavetest.Judge(weavetest.CallsPath, body)
-		status, answer := weave.post(weavetest.CallsPath, body)
+		status, answer := weave.Post(weavetest.CallsPath, body)
 		require.Equal(t, status == http.StatusOK, verdict.Status == http.StatusOK, "seed %d: Weave %d %v, the fake %d %s", i, status, answer, verdict.Status, verdict.Reason)
 		answers[status]++
 		if status != http.StatusOK {
 			continue
 		}
 		require.Equal(t, rejected(answer), verdict.Rejected, "seed %d: %v, %s", i, answer, verdict.Reason)
-		rows, readable := weave.list("/calls", "entity/"+project)
+		rows, readable := weave.List("/calls", "entity/"+project)
 		require.Equal(t, len(rows), verdict.Spans-verdict.Lost(), "seed %d, readable: %t", i, readable)
 		for _, c := range verdict.Calls {
 			if readable {
@@ -47,7 +47,7 @@ func TestJudge(t *testing.T) {
 }
 
 // requireSame holds what the fake shows of a call against Weave's row.
-func requireSame(t *testing.T, rows []row, c weavetest.Call, seed int) {
+func requireSame(t *testing.T, rows []Row, c weavetest.Call, seed int) {
 	t.Helper()
 	for _, r := range rows {
 		if r["id"] != c.ID {
@@ -57,7 +57,7 @@ func requireSame(t *testing.T, rows []row, c weavetest.Call, seed int) {
 			"op_name": c.OpName, "display_name": c.Display, "run": c.RunID, "thread": c.Thread, "turn": c.Turn, "status": c.Status,
 			"parent": c.ParentID, "exception": c.Exception,
 		} {
-			got := r.shown(key)
+			got := r.Shown(key)
 			if got == nil {
 				got = ""
 			}

@@ -21,18 +21,18 @@ import (
 
 // TestRules replays the rules of the fake against Weave's code, so that the two cannot drift.
 func TestRules(t *testing.T) {
-	weave := startIngest(t)
+	weave := StartIngest(t)
 	unseen := 0
 	for i, r := range weavetest.Rules {
 		t.Run(r.Name, func(t *testing.T) {
 			project := fmt.Sprintf("rule%d", i)
 			path := cmp.Or(r.Path, weavetest.CallsPath)
-			status, answer := weave.post(path, r.BodyFor("entity", project))
+			status, answer := weave.Post(path, r.BodyFor("entity", project))
 			list := "/calls"
 			if path == weavetest.AgentsPath {
 				list = "/spans"
 			}
-			rows, readable := weave.list(list, "entity/"+project)
+			rows, readable := weave.List(list, "entity/"+project)
 			if r.Unseen != "" {
 				unseen++
 				require.Equal(t, http.StatusOK, status, "%s", answer)
@@ -51,7 +51,7 @@ func TestRules(t *testing.T) {
 			}
 			for key, want := range r.Shows {
 				if key != "useless" { // A verdict of the fake, not a field of Weave's.
-					require.Equal(t, plain(t, want), plain(t, span.shown(key)), key)
+					require.Equal(t, plain(t, want), plain(t, span.Shown(key)), key)
 				}
 			}
 		})

@@ -1,14 +1,13 @@
 // Copyright The lenscol Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build slow
-
 // Package weave holds what we know of W&B Weave against Weave's own ingest code, which server.py runs.
 package weave // import "github.com/lenscol/lenscol/test/interop/weave"
 
 import (
 	"bufio"
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -22,20 +21,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ingest is a process of server.py.
-type ingest struct {
-	tb  testing.TB
-	url string
+//go:embed server.py
+var script string
+
+// Ingest is a process of server.py.
+type Ingest struct {
+	URL string // without a slash at its end
+
+	tb testing.TB
 }
 
-// startIngest starts server.py with LENSCOL_WEAVE_PYTHON, a Python that has Weave's trace server; it ends with the test.
-func startIngest(tb testing.TB) *ingest {
+// StartIngest starts server.py with LENSCOL_WEAVE_PYTHON, a Python that has Weave's trace server; it ends with the test.
+func StartIngest(tb testing.TB) *Ingest {
 	tb.Helper()
 	python := os.Getenv("LENSCOL_WEAVE_PYTHON")
 	if python == "" {
 		tb.Skip("LENSCOL_WEAVE_PYTHON is not set to a Python with weave[trace_server]: make test-weave installs it")
 	}
-	cmd := exec.Command(python, "server.py")
+	cmd := exec.Command(python, "-c", script)
 	stdin, err := cmd.StdinPipe()
 	require.NoError(tb, err)
 	stdout, err := cmd.StdoutPipe()
@@ -48,13 +51,13 @@ func startIngest(tb testing.TB) *ingest {
 	})
 	port, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(tb, err, "server.py did not start")
-	return &ingest{tb, "http://127.0.0.1:" + strings.TrimSpace(port)}
+	return &Ingest{"http://127.0.0.1:" + strings.TrimSpace(port), tb}
 }
 
-// post sends a request's protobuf body and returns the answer.
-func (i *ingest) post(path string, body []byte) (status int, answer map[string]any) {
+// Post sends a request's protobuf body and returns the answer.
+func (i *Ingest) Post(path string, body []byte) (status int, answer map[string]any) {
 	i.tb.Helper()
-	resp, err := http.Post(i.url+path, "application/x-protobuf", bytes.NewReader(body))
+	resp, err := http.Post(i.URL+path, "application/x-protobuf", bytes.NewReader(body))
 	require.NoError(i.tb, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
@@ -63,10 +66,10 @@ func (i *ingest) post(path string, body []byte) (status int, answer map[string]a
 	return resp.StatusCode, answer
 }
 
-// list decodes what a GET returns. It tells false where Weave cannot write the list.
-func (i *ingest) list(path, project string) (rows []row, ok bool) {
+// List decodes what a GET returns. It tells false where Weave cannot write the list.
+func (i *Ingest) List(path, project string) (rows []Row, ok bool) {
 	i.tb.Helper()
-	resp, err := http.Get(i.url + path + "?project=" + url.QueryEscape(project))
+	resp, err := http.Get(i.URL + path + "?project=" + url.QueryEscape(project))
 	require.NoError(i.tb, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
@@ -81,11 +84,11 @@ func (i *ingest) list(path, project string) (rows []row, ok bool) {
 	return rows, true
 }
 
-// row is a call, or a row of the Agents view.
-type row map[string]any
+// Row is a call, or a row of the Agents view.
+type Row map[string]any
 
-// shown is what a user sees of a call, by the keys of [weavetest.Shown].
-func (r row) shown(key string) any {
+// Shown is what a user sees of a call, by the keys of [weavetest.Shown].
+func (r Row) Shown(key string) any {
 	switch key {
 	case "op_name": // .../op/NAME:DIGEST
 		_, name, _ := strings.Cut(r["op_name"].(string), "/op/")
