@@ -35,7 +35,7 @@ SHELL       := /bin/sh
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '%-11s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '%-11s %s\n' "$$name" "$$what"; done
 
 .PHONY: build
 build: ## build bin/lenscol
