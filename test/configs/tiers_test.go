@@ -6,15 +6,10 @@ package configs
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -40,28 +35,12 @@ type secrets struct {
 // newSecrets makes a certificate, its own authority, for these names.
 func newSecrets(t *testing.T, names ...string) secrets {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	dir := t.TempDir()
+	s := secrets{token: filepath.Join(dir, "token"), pool: x509.NewCertPool()}
+	s.cert, s.key = testbed.Certificate(t, dir, names...)
+	require.NoError(t, os.WriteFile(s.token, []byte(token), 0o600))
+	pemCert, err := os.ReadFile(s.cert)
 	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: names, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	require.NoError(t, err)
-	key, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-
-	write := func(name string, text []byte) string {
-		path := filepath.Join(t.TempDir(), name)
-		require.NoError(t, os.WriteFile(path, text, 0o600))
-		return path
-	}
-	pemCert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
-	s := secrets{
-		cert: write("tls.crt", pemCert), key: write("tls.key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
-		token: write("token", []byte(token)), pool: x509.NewCertPool(),
-	}
 	require.True(t, s.pool.AppendCertsFromPEM(pemCert))
 	return s
 }

@@ -7,12 +7,6 @@
 package docs // import "github.com/lenscol/lenscol/test/docs"
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +40,7 @@ var elsewhere = map[string]string{
 	"runs.md":      "extension/lenshealth",
 	"sdk.md":       "sdk, test/sdk",
 	"weave.md":     "exporter/weaveexporter",
+	"whole-job.md": "test/interop/job",
 }
 
 const folder = "../../docs"
@@ -179,18 +174,8 @@ func newReader(t *testing.T) *reader {
 // writeSecrets writes what a site has already: tls.crt, tls.key and token.
 func (r *reader) writeSecrets() {
 	r.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(r.t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(r.t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(r.t, err)
-	for name, text := range map[string][]byte{
-		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), "token": []byte("t0ken"),
-	} {
-		require.NoError(r.t, os.WriteFile(filepath.Join(r.dir, name), text, 0o600))
-	}
+	testbed.Certificate(r.t, r.dir, "localhost")
+	require.NoError(r.t, os.WriteFile(filepath.Join(r.dir, "token"), []byte("t0ken"), 0o600))
 }
 
 var (
