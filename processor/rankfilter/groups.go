@@ -10,64 +10,18 @@ import (
 	"strings"
 
 	"github.com/lenscol/lenscol/internal/ranks"
+	lens "github.com/lenscol/lenscol/sdk"
 )
 
-// project is one set of span groups and presets, as NeMo Lens and its users have them. Of a preset that several
+// projects are the sets of span groups that names stand in, as NeMo Lens and its users have them. Of a preset that several
 // projects know, each takes its own; `all` is every group of every project.
-type project struct {
-	groups  string
-	presets map[string]string
-}
-
-var projects = map[string]project{
-	// Megatron-LM of August 2026, and the groups of NeMo Lens 0.1 and 0.2 themselves.
-	"lens": {
-		groups: "job checkpoint evaluate model_init load_checkpoint step forward_backward optimizer microbatch layer communication activation_offload data_loading first_iteration trace_region inference",
-		presets: map[string]string{
-			"default":   "job checkpoint evaluate first_iteration inference",
-			"per_step":  "job checkpoint evaluate model_init load_checkpoint step forward_backward optimizer communication data_loading first_iteration inference",
-			"profiling": "job checkpoint evaluate model_init load_checkpoint step forward_backward optimizer microbatch layer communication activation_offload data_loading first_iteration trace_region inference",
-		},
-	},
-	// Megatron-LM since, by namespace.
-	"megatron": {
-		groups: "megatron.job megatron.train megatron.ckpt megatron.eval megatron.inference megatron.detail",
-		presets: map[string]string{
-			"default":   "megatron.job megatron.ckpt megatron.eval megatron.inference",
-			"per_step":  "megatron.job megatron.ckpt megatron.eval megatron.inference megatron.train",
-			"profiling": "megatron.job megatron.train megatron.ckpt megatron.eval megatron.inference megatron.detail",
-		},
-	},
-	"nemo_rl": {
-		groups: "job checkpoint evaluate model_init step setup rollout generation logprob reward advantage policy_update reference_policy data_processing data_plane per_prompt efficiency",
-		presets: map[string]string{
-			"default":  "job checkpoint evaluate model_init setup",
-			"per_step": "job checkpoint evaluate model_init setup step rollout generation logprob reward advantage policy_update reference_policy data_processing data_plane efficiency",
-		},
-	},
-	"nemo_gym": {
-		groups: "job server http_client rollout verify agent model_call sandbox startup",
-		presets: map[string]string{
-			"default":     "job startup server http_client rollout",
-			"per_rollout": "server http_client rollout verify agent model_call",
-		},
-	},
-	// NeMo Gym before that, when its groups stood in NeMo Lens. No names are known of aggregate_metrics.
-	"gym": {
-		groups: "job checkpoint evaluate model_init load_checkpoint step forward_backward optimizer server rollout_collection verify aggregate_metrics",
-		presets: map[string]string{
-			"default":  "job checkpoint evaluate server",
-			"per_step": "job checkpoint evaluate server rollout_collection verify aggregate_metrics",
-		},
-	},
-	"nvrx": {
-		groups: "nvrx.job nvrx.ft nvrx.ckpt nvrx.ckpt.phases",
-		presets: map[string]string{
-			"default":   "nvrx.job nvrx.ft nvrx.ckpt",
-			"per_step":  "nvrx.job nvrx.ft nvrx.ckpt nvrx.ckpt.phases",
-			"profiling": "nvrx.job nvrx.ft nvrx.ckpt nvrx.ckpt.phases",
-		},
-	},
+var projects = map[string]lens.GroupSet{
+	"lens":     lens.MegatronGroups02(), // and of NeMo Lens 0.1 and 0.2 themselves
+	"megatron": lens.MegatronGroups(),
+	"nemo_rl":  lens.RLGroups(),
+	"nemo_gym": lens.GymGroups(),
+	"gym":      lens.GymGroups01(), // no names are known of aggregate_metrics
+	"nvrx":     lens.NVRxGroups(),
 }
 
 const presetAll = "all"
@@ -213,9 +167,9 @@ func (n spanName) isIn(entry string) bool {
 		if group == entry {
 			return true
 		}
-		if preset, ok := projects[name].presets[entry]; ok && !asked {
+		if preset, ok := projects[name].Presets[entry]; ok && !asked {
 			asked = true
-			if slices.Contains(strings.Fields(preset), group) {
+			if slices.Contains(preset, group) {
 				return true
 			}
 		}
@@ -244,14 +198,14 @@ func (t *nameTable) find(name string) (in, ok bool) {
 	return false, false
 }
 
-// groupNames lists all groups and presets, sorted.
+// groupNames lists all groups and presets, sorted; those too that NeMo RL has no more and asks for in old launch scripts.
 func groupNames() []string {
 	names := map[string]bool{presetAll: true}
-	for _, p := range projects {
-		for _, group := range strings.Fields(p.groups) {
+	for _, set := range append(slices.Collect(maps.Values(projects)), lens.RLGroups02()) {
+		for _, group := range set.Groups {
 			names[group] = true
 		}
-		for preset := range p.presets {
+		for preset := range set.Presets {
 			names[preset] = true
 		}
 	}

@@ -81,7 +81,7 @@ func TestSpanGroupsRefused(t *testing.T) {
 func TestSpanNamesBelongToKnownGroups(t *testing.T) {
 	known := map[string]bool{}
 	for name, p := range projects {
-		for _, group := range strings.Fields(p.groups) {
+		for _, group := range p.Groups {
 			known[name+":"+group] = true
 		}
 	}
@@ -91,8 +91,8 @@ func TestSpanNamesBelongToKnownGroups(t *testing.T) {
 		}
 	}
 	for name, p := range projects {
-		for preset, groups := range p.presets {
-			for _, group := range strings.Fields(groups) {
+		for preset, groups := range p.Presets {
+			for _, group := range groups {
 				require.True(t, known[name+":"+group], "%s of %s: %s", preset, name, group)
 			}
 		}
