@@ -28,6 +28,8 @@ export LENSCOL_BIN := $(CURDIR)/$(BIN)
 ARGS     ?=
 FUZZTIME ?= 5s
 BENCH    ?= .
+ROUNDS   ?= 5
+ROWS     ?=
 
 SHELL       := /bin/sh
 .SHELLFLAGS := -euc
@@ -180,10 +182,25 @@ fuzz: ## run each fuzz target for FUZZTIME (5s)
 	while read -r dir name; do echo "$$name in $$dir"; \
 		(cd "$$dir" && go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x . < /dev/null); done
 
-.PHONY: bench
-bench: ## run the benchmarks that match BENCH (all)
+.PHONY: benchmarks
+benchmarks: ## run the benchmarks that match BENCH (all)
 	@grep -rl --include='*_test.go' '^func Benchmark' . | grep -v '^./build/' | sed 's|/[^/]*$$||' | sort -u | \
 	while read -r dir; do (cd "$$dir" && go test -run '^$$' -bench '$(BENCH)' -benchmem . < /dev/null); done
+
+.PHONY: bench
+bench: build stock ## measure against stock collectors, in ROUNDS (5) pairs; ROWS="archive gate" are those to run
+	test/bench/stock.sh all
+	go build -o build/bench ./test/bench
+	build/bench -ours '$(LENSCOL_BIN)' -rounds $(ROUNDS) -rows '$(ROWS)' $(if $(ROWS),,-out test/bench/results/latest.json)
+
+.PHONY: chaos
+chaos: build ## break what is around the collector, and close the books after each case (CASE=name for one; needs root, or it says what it skips)
+	LENSCOL_BIN='$(CURDIR)/$(BIN)' go test -tags slow -count=1 -timeout 20m -parallel 4 -v -run '^(TestBook|TestChaos)$$/$(if $(CASE),^$(CASE)$$)' ./test/chaos
+
+.PHONY: chaos-long
+chaos-long: build ## the long form of one case of chaos (CASE=name): up to half an hour, with progress
+	@[ -n '$(CASE)' ] || { echo 'CASE=name is one of:'; sed -n 's/^\t{name: "\([a-z-]*\)".*/\1/p' test/chaos/chaos_test.go; exit 2; } >&2
+	LENSCOL_BIN='$(CURDIR)/$(BIN)' go test -tags slow -count=1 -timeout 3h -v -run '^TestChaos$$/^$(CASE)$$' ./test/chaos -args -long
 
 .PHONY: tidy
 tidy: ## go mod tidy in every module
