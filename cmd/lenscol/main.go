@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/otelcol"
 
 	"github.com/lenscol/lenscol/cmd/lenscol/internal/command"
+	"github.com/lenscol/lenscol/cmd/lenscol/internal/heapfloor"
 	"github.com/lenscol/lenscol/confmap/lenscolprovider"
 )
 
@@ -30,6 +31,7 @@ var (
 )
 
 func main() {
+	heapfloor.Keep()
 	set := otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{
 			Command:     "lenscol",

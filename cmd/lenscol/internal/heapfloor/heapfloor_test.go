@@ -1,0 +1,105 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package heapfloor
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPercent: the runtime's own formula, with the percentage that is set, gives the floor.
+func TestPercent(t *testing.T) {
+	const mib = 1 << 20
+	for _, tt := range []struct {
+		name              string
+		floor, live, rest uint64
+		want              int
+	}{
+		{"a small heap", 128 * mib, 20 * mib, 0, 540},
+		{"stacks and globals count", 128 * mib, 20 * mib, 7 * mib, 400},
+		{"half of the floor", 128 * mib, 64 * mib, 0, 100},
+		{"more than half of it: it has doubled", 128 * mib, 100 * mib, 0, 100},
+		{"more than the floor", 128 * mib, 1000 * mib, 0, 100},
+		{"nothing lives: not above the floor by the runtime's least heap", 128 * mib, 1, 0, 3200},
+		{"no memory is known", 0, 20 * mib, 0, 100},
+	} {
+		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, percent(tt.floor, tt.live, tt.rest)) })
+	}
+}
+
+// TestKeep runs a process that makes garbage, and counts its collections.
+func TestKeep(t *testing.T) {
+	run := func(env ...string) (collections, percent, after int) {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestProcess$")
+		cmd.Env = append(os.Environ(), append([]string{"HEAPFLOOR_PROCESS=1"}, env...)...)
+		out, err := cmd.Output()
+		require.NoError(t, err, "%s", out)
+		fields := strings.Fields(string(out))
+		for i, into := range []*int{&collections, &percent, &after} {
+			*into, err = strconv.Atoi(fields[i])
+			require.NoError(t, err, "%s", out)
+		}
+		return collections, percent, after
+	}
+	kept, percent, after := run("GOGC=", "GOMEMLIMIT=")
+	require.Greater(t, percent, 100)
+	require.Equal(t, 100, after, "what memory_limiter does ends it")
+	untouched, percent, _ := run("GOGC=100", "GOMEMLIMIT=")
+	require.Equal(t, 100, percent)
+	require.Less(t, kept, untouched/4, "collections")
+	_, percent, _ = run("GOGC=", "GOMEMLIMIT=4GiB")
+	require.Equal(t, 100, percent)
+}
+
+// TestProcess is the process of TestKeep: it makes 2 GiB of garbage, and prints its collections and the percentage then and after a forced one.
+func TestProcess(t *testing.T) {
+	if os.Getenv("HEAPFLOOR_PROCESS") == "" {
+		t.Skip("TestKeep starts it")
+	}
+	Keep()
+	for range 2 << 10 {
+		garbage = make([]byte, 1<<20)
+	}
+	sample := []metrics.Sample{{Name: "/gc/cycles/automatic:gc-cycles"}, {Name: "/gc/gogc:percent"}}
+	metrics.Read(sample)
+	print := []uint64{sample[0].Value.Uint64(), sample[1].Value.Uint64()}
+	for range 10 {
+		runtime.GC() // finalizers run when they run
+		runtime.Gosched()
+	}
+	previous := debug.SetGCPercent(100)
+	os.Stdout.WriteString(strconv.FormatUint(print[0], 10) + " " + strconv.FormatUint(print[1], 10) + " " + strconv.Itoa(previous) + "\n")
+	os.Exit(0)
+}
+
+var garbage []byte
+
+// BenchmarkGarbage is what the floor spares: a process that makes garbage over a small heap, with and without it.
+func BenchmarkGarbage(b *testing.B) {
+	live := make([][]byte, 20<<10)
+	for i := range live {
+		live[i] = make([]byte, 1<<10)
+	}
+	for _, floor := range []uint64{0, Floor} {
+		b.Run(strconv.FormatUint(floor>>20, 10)+"MiB", func(b *testing.B) {
+			debug.SetGCPercent(percent(floor, 20<<20, 0))
+			defer debug.SetGCPercent(defaultPercent)
+			b.ReportAllocs()
+			for b.Loop() {
+				for range 1 << 10 {
+					garbage = make([]byte, 4<<10)
+				}
+			}
+		})
+	}
+	runtime.KeepAlive(live)
+}
