@@ -163,14 +163,14 @@ type Tag struct {
 	Value any    `json:"value"`
 }
 
-// Find returns the traces, whole, in which a span of that service has all these attributes, its own or its resource's, and started
-// between 1970 and 2100.
+// Find returns the traces, whole and as they were stored, in which a span of that service has all these attributes, its own or its
+// resource's, and started before 2100.
 func (j *Jaeger) Find(service string, tags map[string]string) []Trace {
 	j.t.Helper()
 	wanted, err := json.Marshal(tags)
 	require.NoError(j.t, err)
 	code, body, err := get("http://" + j.query + "/api/traces?" + url.Values{
-		"service": {service}, "tags": {string(wanted)}, "limit": {"1000000"},
+		"service": {service}, "tags": {string(wanted)}, "limit": {"1000000"}, "raw": {"true"},
 		"start": {"0"}, "end": {fmt.Sprint(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())},
 	}.Encode())
 	require.NoError(j.t, err)
