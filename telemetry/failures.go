@@ -128,8 +128,27 @@ func reason(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timed out"
 	}
+	// Of TLS there is the text alone: in an error of gRPC, and of the other side's alerts.
+	text := err.Error()
+	for _, known := range tlsReasons {
+		if strings.Contains(text, known.says) {
+			return known.reason
+		}
+	}
 	if s, ok := status.FromError(err); ok && s.Code() != codes.Unknown {
 		return s.Code().String()
 	}
 	return ""
+}
+
+// tlsReasons are what crypto/tls and net/http say (Go 1.26), and what that means to whoever configures an exporter.
+var tlsReasons = []struct{ says, reason string }{
+	{"x509: certificate signed by unknown authority", "its certificate is of an authority that is not trusted here: tls.ca_file, or SSL_CERT_FILE"},
+	{"x509: certificate has expired or is not yet valid", "its certificate has expired, or a clock is wrong"},
+	{"x509: certificate is ", "its certificate is for another name: endpoint, or tls.server_name_override"}, // "not valid for any names", "valid for A, not B"
+	{"x509: cannot validate certificate for ", "its certificate is for another name: endpoint, or tls.server_name_override"},
+	{"tls: certificate required", "it demands a client certificate: tls.cert_file and tls.key_file"},
+	{"remote error: tls: ", "it refuses the client certificate, or the kind of TLS"},
+	{"server gave HTTP response to HTTPS client", "it speaks no TLS: an endpoint of http://"},
+	{"first record does not look like a TLS handshake", "it speaks no TLS: tls.insecure"},
 }

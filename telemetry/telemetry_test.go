@@ -6,8 +6,10 @@ package telemetry
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -30,6 +32,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -223,6 +227,46 @@ func TestReasons(t *testing.T) {
 	require.Equal(t, "name not resolved", reason(fmt.Errorf("x: %w", &net.DNSError{Name: "secret"})))
 	require.Empty(t, reason(io.EOF))
 	require.Empty(t, reason(nil))
+}
+
+// What goes wrong with TLS is named with the key of the config that mends it. The errors are those of real handshakes.
+func TestTLSReasons(t *testing.T) {
+	trusting := func(change func(*tls.Config)) func(*httptest.Server) *tls.Config {
+		return func(backend *httptest.Server) *tls.Config {
+			config := &tls.Config{RootCAs: backend.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+			change(config)
+			return config
+		}
+	}
+	for name, tt := range map[string]struct {
+		server *tls.Config // nil for none
+		client func(*httptest.Server) *tls.Config
+		want   string
+	}{
+		"unknown authority":  {&tls.Config{}, func(*httptest.Server) *tls.Config { return nil }, "tls.ca_file"},
+		"expired":            {&tls.Config{}, trusting(func(c *tls.Config) { c.Time = func() time.Time { return time.Now().AddDate(200, 0, 0) } }), "has expired"},
+		"another name":       {&tls.Config{}, trusting(func(c *tls.Config) { c.ServerName = "backend.test" }), "tls.server_name_override"},
+		"another address":    {&tls.Config{}, trusting(func(c *tls.Config) { c.ServerName = "192.0.2.1" }), "tls.server_name_override"},
+		"client certificate": {&tls.Config{ClientAuth: tls.RequireAnyClientCert}, trusting(func(*tls.Config) {}), "tls.cert_file"},
+		"old TLS":            {&tls.Config{}, trusting(func(c *tls.Config) { c.MaxVersion = tls.VersionTLS11; c.MinVersion = tls.VersionTLS10 }), "the kind of TLS"},
+		"clear text":         {nil, func(*httptest.Server) *tls.Config { return nil }, "http://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			backend := httptest.NewUnstartedServer(http.NotFoundHandler())
+			backend.Config.ErrorLog = log.New(io.Discard, "", 0)
+			if backend.TLS = tt.server; tt.server != nil {
+				backend.StartTLS()
+			} else {
+				backend.Start()
+			}
+			defer backend.Close()
+			client := http.Client{Transport: &http.Transport{TLSClientConfig: tt.client(backend), DisableKeepAlives: true}}
+			_, err := client.Get("https://" + backend.Listener.Addr().String())
+			require.Error(t, err)
+			require.Contains(t, reason(err), tt.want, err)
+			require.Contains(t, reason(status.Error(codes.Unavailable, err.Error())), tt.want, "as gRPC has it")
+		})
+	}
 }
 
 // Other logs of an exporter, and the same text of another component, are no failed sends; and what is written stays as it was.
