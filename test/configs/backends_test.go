@@ -4,10 +4,7 @@
 package configs
 
 import (
-	"errors"
-	"fmt"
 	"maps"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,23 +15,13 @@ import (
 
 	"github.com/lenscol/lenscol/exporter/weaveexporter/weavetest"
 	"github.com/lenscol/lenscol/internal/testbed"
+	"github.com/lenscol/lenscol/test/configs/backendtest"
 )
 
 const key = "k3y-of-the-team"
 
-var allSignals = []string{"traces", "metrics", "logs"}
-
-// newHoneycomb is strict as Honeycomb is: the key, a dataset for metrics, and in Classic for all.
-func newHoneycomb(t *testing.T, key, dataset, metricsDataset string) *intake {
-	return newIntake(t, "", allSignals, []string{"", "gzip", "zstd"}, func(signal string, header http.Header, _ any) error {
-		if err := want(header, "x-honeycomb-team", key); err != nil {
-			return err
-		}
-		if signal == "metrics" {
-			return want(header, "x-honeycomb-dataset", metricsDataset)
-		}
-		return want(header, "x-honeycomb-dataset", dataset)
-	})
+func newHoneycomb(t *testing.T, key, dataset, metricsDataset string) *backendtest.Intake {
+	return backendtest.New(t, backendtest.Honeycomb(key, dataset, metricsDataset))
 }
 
 func TestHoneycomb(t *testing.T) {
@@ -51,7 +38,7 @@ func TestHoneycomb(t *testing.T) {
 			backend := newHoneycomb(t, tt.key, tt.dataset, tt.metricsDataset)
 			collector := start(t, "honeycomb", testbed.Options{Env: append(tt.env, "HONEYCOMB_API_KEY="+tt.key, "HONEYCOMB_ENDPOINT="+backend.URL)})
 			sendAll(t, collector)
-			requireTook(t, &backend.sink, "step", "loss", "hello")
+			requireTook(t, &backend.Sink, "step", "loss", "hello")
 			collector.Stop()
 		})
 	}
@@ -59,68 +46,36 @@ func TestHoneycomb(t *testing.T) {
 
 func TestGrafanaCloud(t *testing.T) {
 	t.Parallel()
-	backend := newIntake(t, "/otlp", allSignals, []string{"", "gzip"}, func(_ string, header http.Header, _ any) error {
-		r := http.Request{Header: header}
-		if user, password, _ := r.BasicAuth(); user != "123456" || password != key {
-			return fmt.Errorf("basic auth of %q", user)
-		}
-		return nil
-	})
+	backend := backendtest.New(t, backendtest.GrafanaCloud("123456", key))
 	collector := start(t, "grafana-cloud", testbed.Options{
 		Env: []string{"GRAFANA_CLOUD_OTLP_ENDPOINT=" + backend.URL, "GRAFANA_CLOUD_INSTANCE_ID=123456", "GRAFANA_CLOUD_API_KEY=" + key}})
 	sendAll(t, collector)
-	requireTook(t, &backend.sink, "step", "loss", "hello")
+	requireTook(t, &backend.Sink, "step", "loss", "hello")
 	collector.Stop()
 }
 
-// Datadog takes deltas alone. What is cumulative is refused, which the log says, and costs nothing else.
+// What is cumulative Datadog refuses, which the log says, and it costs nothing else.
 func TestDatadog(t *testing.T) {
 	t.Parallel()
-	backend := newIntake(t, "", allSignals, []string{"", "gzip"}, func(signal string, header http.Header, telemetry any) error {
-		if err := want(header, "dd-api-key", key); err != nil {
-			return err
-		}
-		if signal == "traces" {
-			return want(header, "dd-otlp-source", "acme")
-		}
-		if md, ok := telemetry.(pmetric.Metrics); ok && cumulative(md) {
-			return errors.New("metrics must be delta")
-		}
-		return nil
-	})
-	args := make([]string, 0, 2*len(allSignals))
-	for _, signal := range allSignals {
+	backend := backendtest.New(t, backendtest.Datadog(key, "acme"))
+	args := make([]string, 0, 2*len(backendtest.AllSignals))
+	for _, signal := range backendtest.AllSignals {
 		args = append(args, "--set", "exporters.otlp_http."+signal+"_endpoint="+backend.URL+"/v1/"+signal)
 	}
 	collector := start(t, "datadog", testbed.Options{Args: args, Env: []string{"DD_API_KEY=" + key, "DD_OTLP_SOURCE=acme"}})
 	send(t, collector, traces(span{name: "step"}), sum("steps", pmetric.AggregationTemporalityDelta, rank(0, 1)), record("hello", nil))
-	requireTook(t, &backend.sink, "step", "steps", "hello")
+	requireTook(t, &backend.Sink, "step", "steps", "hello")
 	send(t, collector, sum("late", pmetric.AggregationTemporalityCumulative, rank(0, 1)))
 	eventually(t, func() bool { return strings.Contains(collector.Stderr(), "HTTP Status Code 400") }, "a line in the log")
 	collector.Stop()
 }
 
-func cumulative(md pmetric.Metrics) bool {
-	for _, rm := range md.ResourceMetrics().All() {
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				if m.Type() == pmetric.MetricTypeSum && m.Sum().AggregationTemporality() != pmetric.AggregationTemporalityDelta {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 func TestNewRelic(t *testing.T) {
 	t.Parallel()
-	backend := newIntake(t, "", allSignals, []string{"", "gzip", "zstd"}, func(_ string, header http.Header, _ any) error {
-		return want(header, "api-key", key)
-	})
+	backend := backendtest.New(t, backendtest.NewRelic(key))
 	collector := start(t, "newrelic", testbed.Options{Env: []string{"NEW_RELIC_LICENSE_KEY=" + key, "NEW_RELIC_ENDPOINT=" + backend.URL}})
 	sendAll(t, collector)
-	requireTook(t, &backend.sink, "step", "loss", "hello")
+	requireTook(t, &backend.Sink, "step", "loss", "hello")
 	collector.Stop()
 }
 
@@ -149,10 +104,10 @@ func TestJaegerAndTempo(t *testing.T) {
 	t.Parallel()
 	for name, variable := range map[string]string{"jaeger": "LENSCOL_JAEGER", "tempo": "LENSCOL_TEMPO"} {
 		t.Run(name, func(t *testing.T) {
-			backend := newGRPCSink(t, nil)
-			collector := start(t, name, testbed.Options{Env: []string{variable + "=" + backend.address}})
+			backend := backendtest.NewGRPC(t, nil)
+			collector := start(t, name, testbed.Options{Env: []string{variable + "=" + backend.Address}})
 			sendAll(t, collector)
-			requireTook(t, &backend.sink, "step", "", "")
+			requireTook(t, &backend.Sink, "step", "", "")
 			requireArchived(t, collector)
 			collector.Stop()
 		})
@@ -163,17 +118,17 @@ func TestJaegerAndTempo(t *testing.T) {
 func TestRefinery(t *testing.T) {
 	t.Parallel()
 	honeycomb := newHoneycomb(t, key, "", "lens-metrics")
-	refinery := newGRPCSink(t, map[string]string{"x-honeycomb-team": key})
+	refinery := backendtest.NewGRPC(t, map[string]string{"x-honeycomb-team": key})
 	collector := start(t, "refinery", testbed.Options{
-		Env: []string{"HONEYCOMB_API_KEY=" + key, "HONEYCOMB_ENDPOINT=" + honeycomb.URL, "LENSCOL_REFINERY=" + refinery.address}})
+		Env: []string{"HONEYCOMB_API_KEY=" + key, "HONEYCOMB_ENDPOINT=" + honeycomb.URL, "LENSCOL_REFINERY=" + refinery.Address}})
 	sendAll(t, collector)
 	gym := rank(0, 1)
 	gym["service.name"] = "nemo-gym/math"
 	send(t, collector, traces(span{name: "vllm", resource: attributes{"service.name": "vllm"}}, span{name: "rollout", resource: gym}, span{name: "nobody"}))
-	eventually(t, func() bool { spans, _, _ := refinery.took(); return len(spans) == 3 }, "spans at Refinery")
-	spans, _, _ := refinery.took()
+	eventually(t, func() bool { spans, _, _ := refinery.Took(); return len(spans) == 3 }, "spans at Refinery")
+	spans, _, _ := refinery.Took()
 	require.Equal(t, []string{"nobody", "rollout", "vllm"}, spans)
-	requireTook(t, &honeycomb.sink, "step", "loss", "hello")
+	requireTook(t, &honeycomb.Sink, "step", "loss", "hello")
 	collector.Stop()
 	require.Len(t, archived(t, filepath.Join(collector.Dir, "lens-data"), "traces", "span"), 4)
 }
@@ -205,13 +160,13 @@ func TestGoodputRouting(t *testing.T) {
 	}
 	send(t, collector, traces(spans...), gauges("loss", rank(0, 1)), record("hello", nil))
 	goodput := []string{"bucket idle", "bucket overhead", "bucket productive", "bucket wasted", "category", "flag", "purpose", "purpose as text", "purposes"}
-	eventually(t, func() bool { got, _, _ := honeycomb.took(); return len(got) >= len(goodput) }, "spans of goodput")
+	eventually(t, func() bool { got, _, _ := honeycomb.Took(); return len(got) >= len(goodput) }, "spans of goodput")
 	collector.Stop()
-	got, points, bodies := honeycomb.took()
+	got, points, bodies := honeycomb.Took()
 	require.Equal(t, goodput, got)
 	require.Empty(t, points)
 	require.Empty(t, bodies)
-	honeycomb.requireNoneRefused(t)
+	require.Empty(t, honeycomb.Refused())
 	require.Len(t, archived(t, filepath.Join(collector.Dir, "lens-data"), "traces", "span"), len(tagged))
 }
 
@@ -219,12 +174,12 @@ func TestGoodputRouting(t *testing.T) {
 func TestFanout(t *testing.T) {
 	t.Parallel()
 	weave := weavetest.New(t, weavetest.Options{})
-	honeycomb, jaeger := newHoneycomb(t, key, "", "lens-metrics"), newGRPCSink(t, nil)
+	honeycomb, jaeger := newHoneycomb(t, key, "", "lens-metrics"), backendtest.NewGRPC(t, nil)
 	collector := start(t, "fanout", testbed.Options{
-		Env: append(weaveEnv(weave), "HONEYCOMB_API_KEY="+key, "HONEYCOMB_ENDPOINT="+honeycomb.URL, "LENSCOL_JAEGER="+jaeger.address)})
+		Env: append(weaveEnv(weave), "HONEYCOMB_API_KEY="+key, "HONEYCOMB_ENDPOINT="+honeycomb.URL, "LENSCOL_JAEGER="+jaeger.Address)})
 	sendAll(t, collector)
-	requireTook(t, &honeycomb.sink, "step", "loss", "hello")
-	requireTook(t, &jaeger.sink, "step", "", "")
+	requireTook(t, &honeycomb.Sink, "step", "loss", "hello")
+	requireTook(t, &jaeger.Sink, "step", "", "")
 	eventually(t, func() bool { return weave.Stats().Spans == 1 }, "a call")
 	requireArchived(t, collector)
 	collector.Stop()

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lenscol/lenscol/internal/testbed"
+	"github.com/lenscol/lenscol/test/configs/backendtest"
 )
 
 // BenchmarkConfig measures what docs/sizing.md says: CPU seconds of the collector for a million spans, and its largest resident
@@ -33,7 +34,7 @@ func BenchmarkConfig(b *testing.B) {
 			return []string{"HONEYCOMB_API_KEY=k", "HONEYCOMB_ENDPOINT=http://127.0.0.1:" + testbed.FreePort(b)}
 		}},
 		{"jaeger", func(b *testing.B) []string {
-			return []string{"LENSCOL_JAEGER=" + newGRPCSink(b, nil).address}
+			return []string{"LENSCOL_JAEGER=" + backendtest.NewGRPC(b, nil).Address}
 		}},
 		{"daemonset", func(b *testing.B) []string { return []string{"LENSCOL_BACKEND=127.0.0.1:" + testbed.FreePort(b)} }},
 	} {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lenscol/lenscol/exporter/weaveexporter/weavetest"
 	"github.com/lenscol/lenscol/internal/testbed"
+	"github.com/lenscol/lenscol/test/configs/backendtest"
 )
 
 // While the archive's disk is full, the paid backends get each span at most once: also when so much waits for the disk that senders are
@@ -39,10 +40,10 @@ func TestFanoutWithAFullDisk(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			disk := testbed.Tmpfs(t, tt.disk)
 			weave := weavetest.New(t, weavetest.Options{})
-			honeycomb, jaeger := newHoneycomb(t, key, "", "lens-metrics"), newGRPCSink(t, nil)
+			honeycomb, jaeger := newHoneycomb(t, key, "", "lens-metrics"), backendtest.NewGRPC(t, nil)
 			collector := start(t, "fanout", testbed.Options{
 				Args: append(tt.args, "--set", "exporters.jsonl.min_free_bytes=0", "--set", "exporters.jsonl.retry_on_failure.max_interval=1s"),
-				Env:  append(weaveEnv(weave), "LENSCOL_DATA_DIR="+disk, "HONEYCOMB_API_KEY="+key, "HONEYCOMB_ENDPOINT="+honeycomb.URL, "LENSCOL_JAEGER="+jaeger.address)})
+				Env:  append(weaveEnv(weave), "LENSCOL_DATA_DIR="+disk, "HONEYCOMB_API_KEY="+key, "HONEYCOMB_ENDPOINT="+honeycomb.URL, "LENSCOL_JAEGER="+jaeger.Address)})
 			ballast := fillUp(t, disk)
 
 			sender := retrying{t: t, client: collector.Client()}
@@ -55,7 +56,7 @@ func TestFanoutWithAFullDisk(t *testing.T) {
 			}
 			require.Equal(t, tt.refused, sender.refusals >= 10, "%d batches, %d refusals", sent, sender.refusals)
 			require.Contains(t, collector.Stderr(), "no space left on device")
-			requireAtMostOnce(t, honeycomb.counts(), jaeger.counts(), weave.Stats())
+			requireAtMostOnce(t, honeycomb.Counts(), jaeger.Counts(), weave.Stats())
 
 			require.NoError(t, os.Remove(ballast))
 			if tt.refused {
@@ -65,9 +66,9 @@ func TestFanoutWithAFullDisk(t *testing.T) {
 			all := sent * spansPerBatch
 			eventually(t, func() bool { return len(archived(t, disk, "traces", "span")) >= all }, "%d spans in the archive", all)
 			eventually(t, func() bool {
-				return len(honeycomb.counts()) == all && len(jaeger.counts()) == all && weave.Stats().Spans >= all
+				return len(honeycomb.Counts()) == all && len(jaeger.Counts()) == all && weave.Stats().Spans >= all
 			}, "%d spans everywhere", all)
-			requireAtMostOnce(t, honeycomb.counts(), jaeger.counts(), weave.Stats())
+			requireAtMostOnce(t, honeycomb.Counts(), jaeger.Counts(), weave.Stats())
 			require.Len(t, archived(t, disk, "traces", "span"), all)
 			collector.Stop()
 		})

@@ -4,7 +4,6 @@
 package configs
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lenscol/lenscol/internal/testbed"
+	"github.com/lenscol/lenscol/test/configs/backendtest"
 )
 
 func TestArchive(t *testing.T) {
@@ -30,7 +30,7 @@ func TestFile(t *testing.T) {
 	sendAll(t, collector)
 	collector.Stop()
 
-	backend := newIntake(t, "", []string{"traces", "metrics", "logs"}, []string{""}, func(string, http.Header, any) error { return nil })
+	backend := backendtest.New(t, backendtest.Rules{Encodings: []string{""}})
 	testbed.Start(t, testbed.Options{
 		Env: []string{"FILES=" + filepath.Join(collector.Dir, "lens-data", "*.jsonl"), "BACKEND=" + backend.URL},
 		Config: `
@@ -49,7 +49,7 @@ service:
     metrics: {receivers: [otlp_json_file], exporters: [otlp_http]}
     logs: {receivers: [otlp_json_file], exporters: [otlp_http]}
 `})
-	requireTook(t, &backend.sink, "step", "loss", "hello")
+	requireTook(t, &backend.Sink, "step", "loss", "hello")
 }
 
 func TestConsoleDebug(t *testing.T) {
@@ -127,7 +127,7 @@ func TestDropHealthChecks(t *testing.T) {
 }
 
 // requireTook waits until a backend has these alone, and has refused nothing.
-func requireTook(t *testing.T, s *sink, span, point, body string) {
+func requireTook(t *testing.T, s *backendtest.Sink, span, point, body string) {
 	t.Helper()
 	list := func(s string) []string {
 		if s == "" {
@@ -136,10 +136,10 @@ func requireTook(t *testing.T, s *sink, span, point, body string) {
 		return []string{s}
 	}
 	eventually(t, func() bool {
-		spans, points, bodies := s.took()
+		spans, points, bodies := s.Took()
 		return len(spans) >= len(list(span)) && len(points) >= len(list(point)) && len(bodies) >= len(list(body))
-	}, "%q, %q and %q; refused: %q", span, point, body, s.refused)
-	spans, points, bodies := s.took()
+	}, "%q, %q and %q; refused: %q", span, point, body, s.Refused())
+	spans, points, bodies := s.Took()
 	require.Equal(t, [][]string{list(span), list(point), list(body)}, [][]string{spans, points, bodies})
-	s.requireNoneRefused(t)
+	require.Empty(t, s.Refused())
 }

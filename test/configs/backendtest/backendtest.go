@@ -1,14 +1,17 @@
 // Copyright The lenscol Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package configs
+// Package backendtest has strict stand-ins of backends: each takes OTLP as its backend does, keeps what came, and says no to all else.
+package backendtest // import "github.com/lenscol/lenscol/test/configs/backendtest"
 
 import (
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -27,8 +30,11 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// sink keeps what a stand-in of a backend took, and why it refused what it did not take.
-type sink struct {
+// AllSignals are OTLP's, as its paths name them.
+var AllSignals = []string{"traces", "metrics", "logs"}
+
+// Sink keeps what a stand-in of a backend took, and why it refused what it did not take.
+type Sink struct {
 	mu      sync.Mutex
 	spans   []string       // names, in the order of arrival
 	ids     map[string]int // span ids, and how often each came
@@ -37,7 +43,7 @@ type sink struct {
 	refused []string
 }
 
-func (s *sink) take(telemetry any) {
+func (s *Sink) take(telemetry any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch x := telemetry.(type) {
@@ -72,8 +78,8 @@ func (s *sink) take(telemetry any) {
 	}
 }
 
-// took is what arrived so far, each sorted.
-func (s *sink) took() (spans, points, bodies []string) {
+// Took is what arrived so far, each sorted.
+func (s *Sink) Took() (spans, points, bodies []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return sorted(s.spans), sorted(s.points), sorted(s.bodies)
@@ -81,8 +87,8 @@ func (s *sink) took() (spans, points, bodies []string) {
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
-// counts says how often each span came.
-func (s *sink) counts() map[string]int {
+// Counts says how often each span came.
+func (s *Sink) Counts() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	counts := make(map[string]int, len(s.ids))
@@ -92,38 +98,44 @@ func (s *sink) counts() map[string]int {
 	return counts
 }
 
-func (s *sink) refuse(reason string) {
+func (s *Sink) refuse(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = append(s.refused, reason)
 }
 
-func (s *sink) requireNoneRefused(t *testing.T) {
-	t.Helper()
+// Refused are the reasons for which it did not take something.
+func (s *Sink) Refused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	require.Empty(t, s.refused)
+	return slices.Clone(s.refused)
 }
 
-// intake is a backend that takes OTLP over HTTP, and nothing that its rules forbid.
-type intake struct {
-	sink
+// Intake is a backend that takes OTLP over HTTP, and nothing that its rules forbid.
+type Intake struct {
+	Sink
 	URL string
 }
 
-// rules of a backend: what it says no to, by signal, of a request that is OTLP. telemetry is what the body holds.
-type rules func(signal string, header http.Header, telemetry any) error
+// Rules of a backend.
+type Rules struct {
+	Prefix    string   // of OTLP's paths
+	Encodings []string // of content, "" for none
+	// Accepts says no to a request that is OTLP. telemetry is what the body holds.
+	Accepts func(signal string, header http.Header, telemetry any) error
+	TLS     *tls.Config // without it, it speaks clear text
+}
 
-// newIntake starts a backend with OTLP's paths below prefix, for the signals that it has, and these content encodings.
-func newIntake(t *testing.T, prefix string, signals, encodings []string, rules rules) *intake {
+// New starts a backend.
+func New(t testing.TB, rules Rules) *Intake {
 	t.Helper()
-	in := &intake{}
+	in := &Intake{}
 	mux := http.NewServeMux()
-	for _, signal := range signals {
-		mux.HandleFunc("POST "+prefix+"/v1/"+signal, func(w http.ResponseWriter, r *http.Request) {
-			telemetry, err := in.read(signal, encodings, r)
-			if err == nil {
-				err = rules(signal, r.Header, telemetry)
+	for _, signal := range AllSignals {
+		mux.HandleFunc("POST "+rules.Prefix+"/v1/"+signal, func(w http.ResponseWriter, r *http.Request) {
+			telemetry, err := in.read(signal, rules.Encodings, r)
+			if err == nil && rules.Accepts != nil {
+				err = rules.Accepts(signal, r.Header, telemetry)
 			}
 			if err != nil {
 				in.refuse(signal + ": " + err.Error())
@@ -138,13 +150,19 @@ func newIntake(t *testing.T, prefix string, signals, encodings []string, rules r
 		in.refuse("no such path: " + r.Method + " " + r.URL.Path)
 		http.NotFound(w, r)
 	})
-	server := httptest.NewServer(mux)
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail
+	if server.TLS = rules.TLS; server.TLS != nil {
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
 	t.Cleanup(server.Close)
-	in.URL = server.URL + prefix
+	in.URL = server.URL + rules.Prefix
 	return in
 }
 
-func (in *intake) read(signal string, encodings []string, r *http.Request) (any, error) {
+func (in *Intake) read(signal string, encodings []string, r *http.Request) (any, error) {
 	if got := r.Header.Get("Content-Type"); got != "application/x-protobuf" {
 		return nil, fmt.Errorf("content type %q", got)
 	}
@@ -197,17 +215,18 @@ func want(header http.Header, name, value string) error {
 	return nil
 }
 
-// grpcSink is a backend that takes traces over gRPC: Jaeger, Tempo, Refinery.
-type grpcSink struct {
+// GRPC is a backend that takes traces over gRPC: Jaeger, Tempo, Refinery.
+type GRPC struct {
 	ptraceotlp.UnimplementedGRPCServer
-	sink
-	address string
+	Sink
+	Address string
 	headers map[string]string // that each request must have
 }
 
-func newGRPCSink(t testing.TB, headers map[string]string) *grpcSink {
+// NewGRPC starts one in clear text that demands these headers.
+func NewGRPC(t testing.TB, headers map[string]string) *GRPC {
 	t.Helper()
-	s := &grpcSink{headers: headers}
+	s := &GRPC{headers: headers}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	server := grpc.NewServer()
@@ -218,11 +237,11 @@ func newGRPCSink(t testing.TB, headers map[string]string) *grpcSink {
 		server.Stop()
 		require.NoError(t, <-served)
 	})
-	s.address = listener.Addr().String()
+	s.Address = listener.Addr().String()
 	return s
 }
 
-func (s *grpcSink) Export(ctx context.Context, req ptraceotlp.ExportRequest) (ptraceotlp.ExportResponse, error) {
+func (s *GRPC) Export(ctx context.Context, req ptraceotlp.ExportRequest) (ptraceotlp.ExportResponse, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	for name, value := range s.headers {
 		if got := md.Get(name); !slices.Equal(got, []string{value}) {
