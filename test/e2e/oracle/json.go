@@ -178,6 +178,19 @@ func readMetric(v any) *metricspb.Metric {
 				"aggregationTemporality": set(&h.AggregationTemporality, readEnum[metricspb.AggregationTemporality]),
 			})
 		},
+		"exponentialHistogram": func(v any) {
+			h := &metricspb.ExponentialHistogram{}
+			m.Data = &metricspb.Metric_ExponentialHistogram{ExponentialHistogram: h}
+			each(v, keys{
+				"dataPoints":             all(&h.DataPoints, readExponentialPoint),
+				"aggregationTemporality": set(&h.AggregationTemporality, readEnum[metricspb.AggregationTemporality]),
+			})
+		},
+		"summary": func(v any) {
+			s := &metricspb.Summary{}
+			m.Data = &metricspb.Metric_Summary{Summary: s}
+			each(v, keys{"dataPoints": all(&s.DataPoints, readSummaryPoint)})
+		},
 	})
 	return m
 }
@@ -211,6 +224,53 @@ func readHistogramPoint(v any) *metricspb.HistogramDataPoint {
 		"bucketCounts":      all(&m.BucketCounts, readUint64),
 		"explicitBounds":    all(&m.ExplicitBounds, readDouble),
 	})
+	return m
+}
+
+func readExponentialPoint(v any) *metricspb.ExponentialHistogramDataPoint {
+	m := &metricspb.ExponentialHistogramDataPoint{}
+	each(v, keys{
+		"attributes":        all(&m.Attributes, readKeyValue),
+		"startTimeUnixNano": set(&m.StartTimeUnixNano, readUint64),
+		"timeUnixNano":      set(&m.TimeUnixNano, readUint64),
+		"flags":             set(&m.Flags, readUint32),
+		"exemplars":         all(&m.Exemplars, readExemplar),
+		"count":             set(&m.Count, readUint64),
+		"sum":               one(&m.Sum, readDoublePointer),
+		"min":               one(&m.Min, readDoublePointer),
+		"max":               one(&m.Max, readDoublePointer),
+		"scale":             set(&m.Scale, readEnum[int32]),
+		"zeroCount":         set(&m.ZeroCount, readUint64),
+		"zeroThreshold":     set(&m.ZeroThreshold, readDouble),
+		"positive":          one(&m.Positive, readBuckets),
+		"negative":          one(&m.Negative, readBuckets),
+	})
+	return m
+}
+
+func readBuckets(v any) *metricspb.ExponentialHistogramDataPoint_Buckets {
+	m := &metricspb.ExponentialHistogramDataPoint_Buckets{}
+	each(v, keys{"offset": set(&m.Offset, readEnum[int32]), "bucketCounts": all(&m.BucketCounts, readUint64)})
+	return m
+}
+
+func readSummaryPoint(v any) *metricspb.SummaryDataPoint {
+	m := &metricspb.SummaryDataPoint{}
+	each(v, keys{
+		"attributes":        all(&m.Attributes, readKeyValue),
+		"startTimeUnixNano": set(&m.StartTimeUnixNano, readUint64),
+		"timeUnixNano":      set(&m.TimeUnixNano, readUint64),
+		"flags":             set(&m.Flags, readUint32),
+		"count":             set(&m.Count, readUint64),
+		"sum":               set(&m.Sum, readDouble),
+		"quantileValues":    all(&m.QuantileValues, readQuantile),
+	})
+	return m
+}
+
+func readQuantile(v any) *metricspb.SummaryDataPoint_ValueAtQuantile {
+	m := &metricspb.SummaryDataPoint_ValueAtQuantile{}
+	each(v, keys{"quantile": set(&m.Quantile, readDouble), "value": set(&m.Value, readDouble)})
 	return m
 }
 
@@ -270,6 +330,18 @@ func readResource(v any) *resourcepb.Resource {
 	each(v, keys{
 		"attributes":             all(&m.Attributes, readKeyValue),
 		"droppedAttributesCount": set(&m.DroppedAttributesCount, readUint32),
+		"entityRefs":             all(&m.EntityRefs, readEntityRef),
+	})
+	return m
+}
+
+func readEntityRef(v any) *commonpb.EntityRef {
+	m := &commonpb.EntityRef{}
+	each(v, keys{
+		"schemaUrl":       set(&m.SchemaUrl, readText),
+		"type":            set(&m.Type, readText),
+		"idKeys":          all(&m.IdKeys, readText),
+		"descriptionKeys": all(&m.DescriptionKeys, readText),
 	})
 	return m
 }

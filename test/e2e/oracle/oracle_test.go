@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 )
 
 // handwritten returns the lines of EveryField as the format describes them, and their requests.
@@ -252,6 +253,30 @@ func TestOracleReadsJSONAsProtobuf(t *testing.T) {
 		`{"type":"log","time_ns":18446744073709551615,"severity_number":9,"body":[3,2.0,{"@double":"NaN"},null,{"@bytes":"AP8="},true],` +
 			`"trace_id":"0102030405060708090a0b0c0d0e0f10","rank":7,"scope":9}` + "\n",
 	}, false, r))
+}
+
+// Everything that a point of these kinds can have, in JSON, is the point of everyPoint.
+func TestOracleReadsJSONOfRarerPoints(t *testing.T) {
+	r, err := FromJSON("metrics", []byte(`{"resourceMetrics":[{"resource":{"entityRefs":[{"schemaUrl":"https://e","type":"host","idKeys":["a","b"],"descriptionKeys":["c"]}]},
+		"scopeMetrics":[{"scope":{"name":"m"},"metrics":[
+		{"name":"x","exponentialHistogram":{"aggregationTemporality":1,"dataPoints":[{"startTimeUnixNano":"1","timeUnixNano":2,"count":"6","sum":1,"min":-1,"max":2,
+			"scale":-3,"zeroCount":"1","zeroThreshold":1e-9,"positive":{"offset":-2,"bucketCounts":["1",2]},"negative":{"bucketCounts":[3]},"flags":1,
+			"attributes":[{"key":"phase","value":{"stringValue":"warmup"}}],"exemplars":[{"timeUnixNano":9,"asInt":"1"}]}]}},
+		{"name":"q","summary":{"dataPoints":[{"startTimeUnixNano":1,"timeUnixNano":2,"count":3,"sum":4.5,"flags":1,
+			"attributes":[{"key":"phase","value":{"stringValue":"warmup"}}],"quantileValues":[{"quantile":0.5,"value":1},{"quantile":1,"value":"NaN"}]}]}}]}]}]}`))
+	require.NoError(t, err)
+	got := r.Metrics.ResourceMetrics[0]
+	require.Equal(t, []*commonpb.EntityRef{{SchemaUrl: "https://e", Type: "host", IdKeys: []string{"a", "b"}, DescriptionKeys: []string{"c"}}}, got.Resource.EntityRefs)
+	for _, m := range everyPoint()[0].ScopeMetrics[0].Metrics {
+		switch m.Name {
+		case "x":
+			want := &metricspb.ExponentialHistogram{AggregationTemporality: 1, DataPoints: m.GetExponentialHistogram().DataPoints[:1]}
+			require.Equal(t, want.String(), got.ScopeMetrics[0].Metrics[0].GetExponentialHistogram().String())
+		case "q":
+			want := &metricspb.Summary{DataPoints: m.GetSummary().DataPoints[:1]}
+			require.Equal(t, want.String(), got.ScopeMetrics[0].Metrics[1].GetSummary().String())
+		}
+	}
 }
 
 func TestSameInAnyOrder(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 )
 
 // Reader turns the lines of one file into items. It is fed the file from its beginning on, in pieces that end at
@@ -34,6 +35,19 @@ func (r *Reader) Feed(piece []byte) ([]Item, error) {
 		if isItem {
 			items = append(items, item)
 		}
+	}
+	return items, nil
+}
+
+// ReadFile reads a whole file of lines.
+func ReadFile(path string) ([]Item, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	items, err := (&Reader{}).Feed(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return items, nil
 }
