@@ -1,12 +1,14 @@
 // Copyright The lenscol Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package advice says what of a valid config loses telemetry, or pays for it twice.
+// Package advice says what of a valid config loses telemetry, pays for it twice, or takes it from anybody.
 package advice // import "github.com/lenscol/lenscol/internal/advice"
 
 import (
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,13 +25,21 @@ func Of(effective *confmap.Conf) (lines []string) {
 		p := pipeline{id: id, signal: kindOf(id)}
 		body, _ := pipelines[id].(map[string]any)
 		p.receivers, p.processors, p.exporters = list(body, "receivers"), list(body, "processors"), list(body, "exporters")
+		for _, receiver := range p.receivers {
+			lines = append(lines, c.listener(receiver)...)
+		}
 		lines = append(lines, c.memoryLimiter(p)...)
 		lines = append(lines, c.batch(p)...)
 		for _, exporter := range p.exporters {
 			lines = append(lines, c.backend(p, exporter)...)
 		}
 	}
-	return slices.Compact(lines)
+	said := map[string]bool{} // A receiver or an exporter of several pipelines.
+	return slices.DeleteFunc(lines, func(line string) bool {
+		again := said[line]
+		said[line] = true
+		return again
+	})
 }
 
 type config struct{ root map[string]any }
@@ -37,6 +47,30 @@ type config struct{ root map[string]any }
 type pipeline struct {
 	id, signal                       string
 	receivers, processors, exporters []string
+}
+
+// listener looks for OTLP that other machines can send without a token or a certificate.
+func (c config) listener(id string) (lines []string) {
+	if kindOf(id) != "otlp" {
+		return nil
+	}
+	protocols := section(section(section(c.root, "receivers"), id), "protocols")
+	for _, protocol := range []string{"grpc", "http"} {
+		server := section(protocols, protocol)
+		endpoint, _ := server["endpoint"].(string)
+		clients, _ := section(server, "tls")["client_ca_file"].(string)
+		if endpoint == "" || server["auth"] != nil || clients != "" || server["transport"] == "unix" || loopback(endpoint) {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("receivers.%s.protocols.%s: whoever reaches %s can send, for any run: listen on 127.0.0.1, or set auth and tls, as lenscol configs show gateway does", id, protocol, endpoint))
+	}
+	return lines
+}
+
+func loopback(endpoint string) bool {
+	host, _, err := net.SplitHostPort(endpoint)
+	addr, notAddr := netip.ParseAddr(host)
+	return err == nil && (host == "localhost" || notAddr == nil && addr.IsLoopback())
 }
 
 func (c config) memoryLimiter(p pipeline) []string {

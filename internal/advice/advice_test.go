@@ -38,6 +38,13 @@ func TestOf(t *testing.T) {
 		{"metrics with one", "exporters: {otlp_http: {endpoint: 'https://api.honeycomb.io', sending_queue: {storage: s}, headers: [{name: X-Honeycomb-Dataset, value: d}]}}\n" +
 			strings.ReplaceAll(traces("otlp_http"), "traces", "metrics"), ""},
 		{"weave in memory", "exporters: {weave: {}}\n" + traces("weave"), "what waits for Weave"},
+		{"wide", otlp("grpc: {endpoint: '0.0.0.0:4317'}"), "receivers.otlp.protocols.grpc: whoever reaches 0.0.0.0:4317 can send"},
+		{"wide, by name", otlp("http: {endpoint: 'node7:4318', tls: {cert_file: c}}"), "receivers.otlp.protocols.http: whoever reaches node7:4318 can send"},
+		{"wide, every address", otlp("http: {endpoint: ':4318'}"), "whoever reaches :4318 can send"},
+		{"wide, with a token", otlp("grpc: {endpoint: '0.0.0.0:4317', auth: {authenticator: bearertokenauth}}, http: {endpoint: '127.0.0.1:4318'}"), ""},
+		{"wide, with certificates", otlp("grpc: {endpoint: '[::]:4317', tls: {client_ca_file: ca.crt}}"), ""},
+		{"loopback", otlp("grpc: {endpoint: '[::1]:4317'}, http: {endpoint: 'localhost:4318'}"), ""},
+		{"socket", otlp("grpc: {endpoint: /run/otlp.sock, transport: unix}"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			retrieved, err := confmap.NewRetrievedFromYAML([]byte(c.yaml))
@@ -53,6 +60,11 @@ func TestOf(t *testing.T) {
 			require.Contains(t, lines[0], c.want)
 		})
 	}
+}
+
+func otlp(protocols string) string {
+	return "receivers: {otlp: {protocols: {" + protocols + "}}}\n" +
+		"service: {pipelines: {logs: {receivers: [otlp], exporters: [nop]}, traces: {receivers: [otlp], exporters: [nop]}}}"
 }
 
 func traces(exporter string) string {

@@ -18,8 +18,8 @@ func adviseAfter(cmd *cobra.Command, set otelcol.CollectorSettings) {
 	uris := recordConfigFlags(cmd)
 	validate := cmd.RunE
 	cmd.Long = "Validates the config without running the collector, and exits with 1 where it is not valid. What is valid and loses telemetry all the\n" +
-		"same is printed to stderr, a line each: no memory limiter, a queue in memory before a backend that bills, and the like. Of a\n" +
-		"component of otelcol-contrib that is not here, it says what does its work."
+		"same is printed to stderr, a line each: no memory limiter, a queue in memory before a backend that bills, and the like; and\n" +
+		"so is a listener that takes telemetry from every machine. Of a component of otelcol-contrib that is not here, it says what does its work."
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := validate(cmd, args); err != nil {
 			return advice.Explain(err)
