@@ -5,6 +5,7 @@ package main
 import (
 	jsonlexporter "github.com/lenscol/lenscol/exporter/jsonlexporter"
 	weaveexporter "github.com/lenscol/lenscol/exporter/weaveexporter"
+	filestorage "github.com/lenscol/lenscol/extension/filestorage"
 	lenshealth "github.com/lenscol/lenscol/extension/lenshealth"
 	rankgate "github.com/lenscol/lenscol/extension/rankgate"
 	rankfilter "github.com/lenscol/lenscol/processor/rankfilter"
@@ -20,7 +21,6 @@ import (
 	basicauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
 	bearertokenauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
 	healthcheckextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension"
-	filestorage "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	attributesprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
 	filterprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
 	groupbytraceprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/groupbytraceprocessor"
@@ -91,7 +91,7 @@ func components() (otelcol.Factories, error) {
 		healthcheckextension.NewFactory().Type():     "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension v0.158.0",
 		bearertokenauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension v0.158.0",
 		basicauthextension.NewFactory().Type():       "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension v0.158.0",
-		filestorage.NewFactory().Type():              "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.158.0",
+		filestorage.NewFactory().Type():              "github.com/lenscol/lenscol v0.0.0",
 		rankgate.NewFactory().Type():                 "github.com/lenscol/lenscol v0.0.0",
 		lenshealth.NewFactory().Type():               "github.com/lenscol/lenscol v0.0.0",
 	})
