@@ -8,4 +8,7 @@ set -u
 node=$SLURMD_NODENAME
 export LENSCOL_DATA_DIR=$LENSCOL_JOB_DIR/$node
 export LENSCOL_QUEUE_DIR=${LENSCOL_QUEUE_DIR:-$LENSCOL_JOB_DIR/$node/queue}
-exec "$LENSCOL" --config "${LENSCOL_CONFIG:-lenscol:sidecar}" --ports auto --port-file "$LENSCOL_JOB_DIR/agents/$node.env" >>"$LENSCOL_JOB_DIR/agents/$node.log" 2>&1
+for config in ${LENSCOL_CONFIG:-lenscol:sidecar}; do
+	set -- "$@" --config "$config"
+done
+exec "$LENSCOL" "$@" --ports auto --port-file "$LENSCOL_JOB_DIR/agents/$node.env" >>"$LENSCOL_JOB_DIR/agents/$node.log" 2>&1

@@ -11,7 +11,7 @@
 #
 # Variables, with their defaults:
 #   LENSCOL           lenscol          the program, on every node
-#   LENSCOL_CONFIG    lenscol:sidecar  what the collectors run
+#   LENSCOL_CONFIG    lenscol:sidecar  what the collectors run: configs with spaces between, later ones laid over earlier ones
 #   LENSCOL_JOBS_DIR  lens-data        a folder that all nodes share; each job has one in it, named by its id, and each node one in that
 #   LENSCOL_DRAIN     60               seconds that draining may take
 set -u

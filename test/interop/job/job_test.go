@@ -1,0 +1,183 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build slow
+
+// Package job runs docs/whole-job.md: eight ranks of NeMo Lens on two nodes, agents, a gateway, Jaeger, Weave's ingest, Prometheus.
+package job // import "github.com/lenscol/lenscol/test/interop/job"
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lenscol/lenscol/test/interop/weave"
+	"github.com/lenscol/lenscol/test/jaegertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	run      = "4711" // the job's id
+	wandb    = "3f9k2q"
+	ranks    = 8
+	slow     = 2
+	failing  = 3 // in one step
+	killed   = 5
+	strategy = 0 // the rank that goes to Jaeger and Weave
+
+	patience = 3 * time.Minute // far beyond what a busy machine needs, and beyond the minute after which a rank is silent
+)
+
+// eventually waits for what other processes do.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(200 * time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "waited in vain: %s", what)
+	}
+}
+
+// Rank 5 is killed while it trains, rank 2 is slow, a step of rank 3 fails. Every span that a rank saw acknowledged is, once, in the archive of its node
+// and of the gateway, and where it is of rank 0 or failed in Jaeger and Weave; every rank is one series in Prometheus; and whoever looks for the sick ranks finds them.
+func TestWholeJob(t *testing.T) {
+	s := newSite(t)
+	jaeger, ingest := jaegertest.Start(t), weave.StartIngest(t)
+	prometheus := s.startPrometheus(t)
+	gateway := s.startGateway(t, "LENSCOL_JAEGER="+jaeger.OTLP, "LENSCOL_REMOTE_WRITE="+prometheus.url+"/api/v1/write", "WF_TRACE_SERVER_URL="+ingest.URL)
+	agents := s.startAgents(t, gateway)
+	prometheus.scrape(t, agents)
+	job := s.startRanks(t)
+
+	eventually(t, "every rank at the gateway and in Prometheus", func() bool {
+		view := gateway.view(t)
+		return len(view.Rows.Rank) == ranks && slices.Min(view.Rows.Step) >= 10 && slices.Min(view.Rows.Points) > 0 &&
+			len(prometheus.query(t, loss("agents"))) == ranks && len(prometheus.query(t, loss(""))) == ranks
+	})
+	job.kill(t, killed)
+	eventually(t, "a rank is silent", func() bool { return gateway.view(t).Silent > 0 })
+
+	view := gateway.view(t)
+	for i, rank := range view.Rows.Rank {
+		require.Equal(t, rank == killed, view.Rows.Silent[i], "rank %d", rank)
+		require.Equal(t, host(rank), view.Hosts[view.Rows.Host[i]], "rank %d", rank)
+	}
+	require.Equal(t, killed, view.SilentRanks[0].Rank)
+	require.Equal(t, slow, view.Slowest[0].Rank)
+	require.Equal(t, slow, view.Behind[0].Rank)
+	require.Greater(t, view.Slowest[0].StepSecondsMedian, 2*view.StepSecondsP50)
+	require.Equal(t, 2, view.Errors, "a pass and its step")
+
+	top := s.run(t, []string{"LENSCOL_HEALTH_PORT=" + gateway.health}, "top", "--once")
+	require.Regexp(t, fmt.Sprintf(`(?m)^SLOWEST .*\nrank %d +%s `, slow, host(slow)), top)
+	require.Regexp(t, fmt.Sprintf(`(?m)^BEHIND .*\nrank %d +%s `, slow, host(slow)), top)
+	require.Regexp(t, fmt.Sprintf(`(?m)^SILENT .*\nrank %d +%s .*\n\n`, killed, host(killed)), top)
+	requirePage(t, "http://127.0.0.1:"+gateway.health+"/")
+
+	job.end(t)
+	for _, agent := range agents {
+		agent.Stop() // As run.sh does, once the ranks have ended.
+	}
+
+	// What the gateway has is all that there will be.
+	archive := read(t, filepath.Join(gateway.Dir, "lens-data"))
+	perRank := map[int]int{} // steps
+	var picked []string      // ids of the spans that rank_filter lets go on
+	for id, span := range archive {
+		if span.Name == "megatron.train.iteration" {
+			perRank[span.Rank]++
+		}
+		if span.Rank == strategy || span.Status == "ERROR" {
+			picked = append(picked, id)
+		}
+	}
+	var inJaeger []string
+	eventually(t, "all in Jaeger", func() bool {
+		inJaeger = nil
+		for _, span := range jaegertest.Spans(jaeger.Find("megatron", map[string]string{"nemo.run.id": run})) {
+			inJaeger = append(inJaeger, span.SpanID)
+		}
+		return len(inJaeger) >= len(picked)
+	})
+	var calls []weave.Row
+	eventually(t, "all in Weave", func() bool {
+		calls, _ = ingest.List("/calls", "acme/llm")
+		return len(calls) >= len(picked)
+	})
+	eventually(t, "the last points in Prometheus", func() bool { return len(prometheus.query(t, loss(""))) == ranks && prometheus.steps(t, perRank) })
+	gateway.Stop()
+
+	ofNodes := map[string]span{}
+	for node := range nodes {
+		for id, span := range read(t, filepath.Join(s.jobDir, host(node*perNode))) {
+			require.Equal(t, node, span.Rank/perNode, "a rank of another node")
+			ofNodes[id] = span
+		}
+	}
+	require.Equal(t, ofNodes, archive)
+	acknowledged := 0
+	for rank := range ranks {
+		ids := job.acknowledged(t, rank)
+		require.Greater(t, len(ids), 3*10, "rank %d", rank)
+		acknowledged += len(ids)
+		for _, id := range ids {
+			require.Contains(t, archive, id, "of rank %d", rank)
+			require.Equal(t, rank, archive[id].Rank)
+		}
+	}
+	require.Greater(t, len(picked), 3*perRank[strategy])
+	require.ElementsMatch(t, picked, inJaeger)
+	var inWeave []string
+	for _, call := range calls {
+		id := call["id"].(string)
+		inWeave = append(inWeave, id)
+		require.Equal(t, wandb, call.Shown("run"))
+		if step := archive[id].Attributes.Iteration; step > 0 {
+			require.EqualValues(t, fmt.Sprint(step), fmt.Sprint(call.Shown("step")), id)
+		}
+	}
+	require.ElementsMatch(t, picked, inWeave)
+
+	report := s.run(t, nil, "report", filepath.Join(gateway.Dir, "lens-data"))
+	require.Regexp(t, fmt.Sprintf(`(?m)^RANK +SERVICE +HOST .*\n%d +megatron +%s .*stands out$`, slow, host(slow)), report)
+	t.Logf("%d spans, %d of them acknowledged, %d picked\n%s", len(archive), acknowledged, len(picked), report)
+}
+
+// span is a line of an archive.
+type span struct {
+	Type       string
+	Name       string
+	SpanID     string `json:"span_id"`
+	Run        string
+	Rank       int
+	Status     string
+	Attributes struct {
+		Iteration int `json:"megatron.iteration"`
+	}
+}
+
+// read reads the spans of an archive. None is there twice, and all are of the run.
+func read(t *testing.T, folder string) map[string]span {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, "traces.jsonl"))
+	require.NoError(t, err)
+	spans := map[string]span{}
+	for line := range strings.Lines(string(text)) {
+		var s span
+		require.NoError(t, json.Unmarshal([]byte(line), &s), line)
+		if s.Type != "span" {
+			continue
+		}
+		require.NotContains(t, spans, s.SpanID, "twice in %s", folder)
+		require.Equal(t, run, s.Run, line)
+		spans[s.SpanID] = s
+	}
+	return spans
+}
