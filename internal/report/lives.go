@@ -36,12 +36,12 @@ func (m *member) lives() []life {
 			last := &processes[n-1]
 			if s.begin < last.end && s.attempt == last.attempt {
 				last.end = max(last.end, s.end)
-				last.failed, last.truncated = last.failed || s.failed, last.truncated || s.truncated
+				last.failed, last.truncated = last.failed || s.failed(), last.truncated || s.truncated
 				continue
 			}
 			last.end = min(last.end, s.begin)
 		}
-		processes = append(processes, life{member: m, host: s.host, attempt: s.attempt, begin: s.begin, end: s.end, failed: s.failed, truncated: s.truncated})
+		processes = append(processes, life{member: m, host: s.host, attempt: s.attempt, begin: s.begin, end: s.end, failed: s.failed(), truncated: s.truncated})
 	}
 	m.line.flatten()
 	rest := m.line.segments

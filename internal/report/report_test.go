@@ -339,6 +339,30 @@ func TestARestartWithinAProcess(t *testing.T) {
 	require.EqualValues(t, 3, run.Attempts[1].UnsavedTail)
 }
 
+// A rank that skips a batch which fails has not ended by that.
+func TestTrainingThatGoesOnAfterAnError(t *testing.T) {
+	failed := func(line string) string {
+		return strings.Replace(line, `"type":"span"`, `"type":"span","status":"ERROR"`, 1)
+	}
+	step := func(n int) string {
+		return span("megatron.train.iteration", 10*n, 10*n+10, 0, map[string]any{"megatron.iteration": n})
+	}
+	for name, c := range map[string]struct {
+		file  io.Reader
+		ended string
+	}{
+		"goes on":      {lines(span("megatron.train", 10, 40, 0, nil), step(1), failed(step(2)), step(3)), "ended"},
+		"does not":     {lines(failed(span("megatron.train", 10, 40, 0, nil)), step(1), step(2), failed(step(3))), "error"},
+		"between both": {lines(failed(span("megatron.train", 10, 40, 0, nil)), step(1), step(2), step(3)), "error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			attempts := reportOn(t, options, c.file).Runs[0].Attempts
+			require.Len(t, attempts, 1)
+			require.Equal(t, c.ended, attempts[0].Ended)
+		})
+	}
+}
+
 func TestGaps(t *testing.T) {
 	step := func(n, from, rank int) string {
 		return span("megatron.train.iteration", from, from+10, rank, map[string]any{"megatron.iteration": n})

@@ -61,8 +61,9 @@ type member struct {
 type session struct {
 	host, pid, attempt string // attempt: what the resource says of which attempt it is, "" for nothing
 	begin, end         int64
-	trains             bool // it starts up, trains, saves or the like; else it is beside the point, as a launcher is
-	failed, truncated  bool // a step or more than that did not come to its end
+	trains             bool  // it starts up, trains, saves or the like; else it is beside the point, as a launcher is
+	truncated          bool  // a shutdown closed a step or more than that
+	failedAt, wentOn   int64 // when a step or more than that last failed; when the last whole step ended
 }
 
 // occasions count the saves, loads or evaluations of a rank, by level.
@@ -113,10 +114,18 @@ func (s *session) extend(t told) {
 	s.end = max(s.end, t.to)
 	s.trains = s.trains || t.kind.onTimeLine()
 	if t.kind == kindStep || t.kind == kindLoop || t.kind == kindUmbrella {
-		s.failed = s.failed || t.failed
 		s.truncated = s.truncated || t.truncated
+		switch {
+		case t.failed:
+			s.failedAt = max(s.failedAt, t.to)
+		case t.kind == kindStep && !t.truncated:
+			s.wentOn = max(s.wentOn, t.to)
+		}
 	}
 }
+
+// failed reports whether the process ended by an error: training did not go on after the last one.
+func (s *session) failed() bool { return s.failedAt > 0 && s.failedAt >= s.wentOn }
 
 // take counts a span of the rank.
 func (m *member) take(t told) {
