@@ -32,11 +32,46 @@ func (provider) Retrieve(_ context.Context, uri string, _ confmap.WatcherFunc) (
 	if !ok {
 		return nil, fmt.Errorf("%q is not a %s: URI", uri, schemeName)
 	}
+	value, err := read(name)
+	if err != nil {
+		return nil, err
+	}
+	return confmap.NewRetrieved(value)
+}
+
+// read returns a config, or a part, with its parts in their places. A resolver expands references after it has joined its sources: a second
+// config that sets one key of a part would then replace all of it.
+func read(name string) (any, error) {
 	text, err := configs.Read(name)
 	if err != nil {
 		return nil, err
 	}
-	return confmap.NewRetrievedFromYAML(text)
+	retrieved, err := confmap.NewRetrievedFromYAML(text)
+	if err != nil {
+		return nil, err
+	}
+	value, err := retrieved.AsRaw()
+	if err != nil {
+		return nil, err
+	}
+	return withParts(value)
+}
+
+// withParts replaces every text below value that is ${lenscol:NAME}.
+func withParts(value any) (_ any, err error) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key := range v {
+			if v[key], err = withParts(v[key]); err != nil {
+				return nil, err
+			}
+		}
+	case string:
+		if name, ok := strings.CutPrefix(v, "${"+schemeName+":"); ok {
+			return read(strings.TrimSuffix(name, "}"))
+		}
+	}
+	return value, nil
 }
 
 func (provider) Scheme() string { return schemeName }
