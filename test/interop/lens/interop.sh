@@ -1,0 +1,26 @@
+#!/bin/sh
+# Copyright The lenscol Authors
+# SPDX-License-Identifier: Apache-2.0
+
+# interop.sh: gets NeMo Lens and what the tests here hold it against, each once, and runs them. What this machine cannot have is left out;
+# the reason stands above.
+set -eu
+cd "$(dirname "$0")"
+
+# get prints what the command prints that gets it; nothing where its exit code is 3: it cannot be had.
+get() {
+	what=$1
+	shift
+	status=0
+	"$@" || status=$?
+	[ "$status" = 0 ] || [ "$status" = 3 ] || exit "$status"
+	[ "$status" = 0 ] || echo "interop: SKIPPED: $what" >&2
+}
+
+LENSCOL_LENS_PYTHON=$(get 'everything' ../../python313.sh lens 'nemo-lens[sdk,fastapi,aiohttp]==0.1.0' fastapi aiohttp uvicorn opentelemetry-exporter-otlp-json-http)
+[ -n "$LENSCOL_LENS_PYTHON" ] || exit 0
+LENSCOL_WEAVE_PYTHON=$(get 'what is seen in Weave' ../../python313.sh weave 'weave[trace_server]==0.53.12')
+LENSCOL_JAEGER_BIN=$(get 'what is seen in Jaeger' ../../jaeger.sh)
+LENSCOL_TORCH=$(get 'torch.distributed' ./torch.sh "$LENSCOL_LENS_PYTHON")
+export LENSCOL_LENS_PYTHON LENSCOL_WEAVE_PYTHON LENSCOL_JAEGER_BIN LENSCOL_TORCH
+exec go test -tags slow -count=1 -timeout 20m -v .

@@ -1,0 +1,162 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build slow
+
+// Package lens holds the built binary against what sends to it: NVIDIA NeMo Lens from PyPI, on OpenTelemetry's SDK for Python.
+//
+// A test starts a collector and a script of scripts/, which is one rank, or several. What the collector must have is what
+// the SDK itself says of the spans that ended, see scripts/witness.py, and what the test says of them by hand.
+package lens // import "github.com/lenscol/lenscol/test/interop/lens"
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lenscol/lenscol/internal/testbed"
+)
+
+// patience bounds every wait: far beyond what a busy machine needs.
+const patience = 5 * time.Minute
+
+func TestMain(m *testing.M) {
+	python, err := python()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	found, err := exec.Command(python, "scripts/versions.py").CombinedOutput()
+	fmt.Printf("found %s", found)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, python, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func python() (string, error) {
+	if python := os.Getenv("LENSCOL_LENS_PYTHON"); python != "" {
+		return python, nil
+	}
+	return "", errors.New("LENSCOL_LENS_PYTHON names no Python that has NeMo Lens: run make interop")
+}
+
+// process is a script that runs.
+type process struct {
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	said    *buffer // both stdout and stderr
+	out     *buffer // stdout alone
+	witness string  // file of scripts/witness.py
+
+	t     *testing.T
+	ended chan struct{} // closed when the process has
+	err   error         // of its end, once it has
+}
+
+// launch starts a script, with its arguments, in an environment in which every rank exports all it has to c. It and its children end
+// with the test.
+func launch(t *testing.T, c *testbed.Collector, env []string, script ...string) *process {
+	t.Helper()
+	python, err := python()
+	require.NoError(t, err)
+	p := &process{t: t, witness: filepath.Join(t.TempDir(), "witness"), said: &buffer{}, out: &buffer{}, ended: make(chan struct{})}
+	p.cmd = exec.Command(python, append([]string{"scripts/" + script[0]}, script[1:]...)...)
+	p.cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "WITNESS="+p.witness,
+		"NEMO_LENS_ENABLED=true", "NEMO_LENS_LOGS_ENABLED=true", "NEMO_LENS_SPAN_GROUPS=per_step", "NEMO_LENS_EXPORT_STRATEGY=all_ranks",
+		"NEMO_LENS_RUN_ID=interop", "OTEL_SERVICE_NAME=megatron")
+	p.cmd.Env = append(append(p.cmd.Env, grpc(c)...), env...)
+	p.cmd.Stdout, p.cmd.Stderr = io.MultiWriter(p.out, p.said), p.said
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.stdin, err = p.cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // Its children too; nobody is there any more as a rule.
+		<-p.ended
+		if t.Failed() {
+			t.Logf("%v said:\n%s", script, p.said.String())
+		}
+	})
+	return p
+}
+
+// grpc has all signals go to c over gRPC, which is Lens's default.
+func grpc(c *testbed.Collector) []string {
+	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + c.GRPC, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}
+}
+
+// http has traces and metrics go over HTTP. Lens sends logs over gRPC whatever the protocol is.
+func http(c *testbed.Collector) []string {
+	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + c.HTTP, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+		"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://" + c.GRPC}
+}
+
+// run runs a script to its end, which must be a good one.
+func run(t *testing.T, c *testbed.Collector, env []string, script ...string) *process {
+	t.Helper()
+	p := launch(t, c, env, script...)
+	p.wait()
+	require.NoError(t, p.err, "%v", script)
+	return p
+}
+
+// wait waits until the process has ended, in whatever way.
+func (p *process) wait() {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		require.FailNow(p.t, "it does not end", "%v", p.cmd.Args)
+	}
+}
+
+// until waits until the process has said something.
+func (p *process) until(text string) {
+	p.t.Helper()
+	eventually(p.t, func() bool { return strings.Contains(p.said.String(), text) }, "%v says %q", p.cmd.Args, text)
+}
+
+func eventually(t *testing.T, condition func() bool, what string, args ...any) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			require.FailNow(t, "waited in vain", what, args)
+		}
+	}
+}
+
+// buffer collects what a process writes while a test reads it.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
