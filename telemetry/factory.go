@@ -57,7 +57,7 @@ func (f *factory) createLogger(
 	}
 	f.failures = &failures{}
 	return logger.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
-		return &failureCore{Core: c, failures: f.failures}
+		return &failureCore{Core: plainCore{c}, failures: f.failures}
 	})), shutdown, nil
 }
 
