@@ -71,7 +71,7 @@ func TestSecurityNamesTests(t *testing.T) {
 				require.True(t, says(files[match[1]], `"`+match[3]+`"`), "%s of %s has no case %s", match[2], match[1], match[3])
 			}
 		}
-		if cells := strings.Split(strings.TrimSpace(line), " | "); len(cells) == 3 && !strings.HasPrefix(line, "|---") && !strings.HasPrefix(line, "| what ") {
+		if strings.HasPrefix(line, "| ") && !strings.Contains(line, " | at worst | ") {
 			require.NotEmpty(t, names, "an answer without a test: %s", line)
 			rows++
 		}
