@@ -29,7 +29,7 @@ const longLine = 512 << 10
 
 // addSpans encodes a resource's spans.
 func (otlpJSON) addSpans(c *chunk, rs ptrace.ResourceSpans) {
-	r := c.otlpRequest(`{"resourceSpans":[{"resource":`, rs.Resource(), rs.SchemaUrl(), `,"scopeSpans":[`)
+	r := c.otlpRequest(`{"resourceSpans":[{"scopeSpans":[`, rs.Resource(), rs.SchemaUrl())
 	for _, ss := range rs.ScopeSpans().All() {
 		r.scope(ss.Scope(), ss.SchemaUrl(), `,"spans":[`)
 		for _, span := range ss.Spans().All() {
@@ -41,7 +41,7 @@ func (otlpJSON) addSpans(c *chunk, rs ptrace.ResourceSpans) {
 
 // addMetrics encodes a resource's data points. Metrics without any leave nothing, as in every layout.
 func (otlpJSON) addMetrics(c *chunk, rm pmetric.ResourceMetrics) {
-	r := c.otlpRequest(`{"resourceMetrics":[{"resource":`, rm.Resource(), rm.SchemaUrl(), `,"scopeMetrics":[`)
+	r := c.otlpRequest(`{"resourceMetrics":[{"scopeMetrics":[`, rm.Resource(), rm.SchemaUrl())
 	for _, sm := range rm.ScopeMetrics().All() {
 		r.scope(sm.Scope(), sm.SchemaUrl(), `,"metrics":[`)
 		for _, m := range sm.Metrics().All() {
@@ -53,7 +53,7 @@ func (otlpJSON) addMetrics(c *chunk, rm pmetric.ResourceMetrics) {
 
 // addLogs encodes a resource's log records.
 func (otlpJSON) addLogs(c *chunk, rl plog.ResourceLogs) {
-	r := c.otlpRequest(`{"resourceLogs":[{"resource":`, rl.Resource(), rl.SchemaUrl(), `,"scopeLogs":[`)
+	r := c.otlpRequest(`{"resourceLogs":[{"scopeLogs":[`, rl.Resource(), rl.SchemaUrl())
 	for _, sl := range rl.ScopeLogs().All() {
 		r.scope(sl.Scope(), sl.SchemaUrl(), `,"logRecords":[`)
 		for _, record := range sl.LogRecords().All() {
@@ -65,9 +65,13 @@ func (otlpJSON) addLogs(c *chunk, rl plog.ResourceLogs) {
 
 // otlpRequest is one resource's way into lines: its items stand in lists that are nested in up to three levels, the resource, a
 // scope and a metric. A level is opened in a line by its first item there, so a line can end after any item.
+//
+// The resource stands behind its items. The stock receiver tells files apart by their first 1,000 bytes, and passes over a file that
+// begins as another: rotated files of one process would, if a long resource came first.
 type otlpRequest struct {
 	c     *chunk
-	ends  [levels]int // of the heads of the levels in the chunk's scratch
+	head  string      // of the line
+	ends  [levels]int // in the chunk's scratch: of the line's tail, of the heads of the other levels
 	depth int         // levels that have a head
 	open  int         // levels that are open in the line
 	start int         // of the line
@@ -82,12 +86,12 @@ const (
 )
 
 // tails close what the heads of the levels opened.
-var tails = [levels]string{"]}]}\n", "]}", "]}}"}
+var tails = [levels]string{scopeLevel: "]}", metricLevel: "]}}"}
 
-func (c *chunk) otlpRequest(key string, res pcommon.Resource, schemaURL, list string) otlpRequest {
-	r := otlpRequest{c: c, start: len(c.buf)}
-	b := c.otlpResource(append(r.begin(resourceLevel), key...), res)
-	r.headed(append(c.text(b, `,"schemaUrl":`, schemaURL), list...))
+func (c *chunk) otlpRequest(head string, res pcommon.Resource, schemaURL string) otlpRequest {
+	r := otlpRequest{c: c, head: head, start: len(c.buf)}
+	b := c.otlpResource(append(r.begin(resourceLevel), `],"resource":`...), res)
+	r.headed(append(c.text(b, `,"schemaUrl":`, schemaURL), "}]}\n"...))
 	return r
 }
 
@@ -116,7 +120,11 @@ func (r *otlpRequest) headed(heads []byte) {
 func (r *otlpRequest) leave(level int) {
 	for r.open > level {
 		r.open--
-		r.c.buf = append(r.c.buf, tails[r.open]...)
+		if r.open == resourceLevel {
+			r.c.buf = append(r.c.buf, r.c.scratch[:r.ends[resourceLevel]]...)
+		} else {
+			r.c.buf = append(r.c.buf, tails[r.open]...)
+		}
 	}
 }
 
@@ -129,11 +137,11 @@ func (r *otlpRequest) item() []byte {
 	r.items++
 	b := comma(r.c.buf)
 	for ; r.open < r.depth; r.open++ {
-		head := r.c.scratch[:r.ends[r.open]]
-		if r.open > 0 {
-			head = head[r.ends[r.open-1]:]
+		if r.open == resourceLevel {
+			b = append(b, r.head...)
+		} else {
+			b = append(b, r.c.scratch[r.ends[r.open-1]:r.ends[r.open]]...)
 		}
-		b = append(b, head...)
 	}
 	return b
 }

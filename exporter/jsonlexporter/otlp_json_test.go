@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -120,6 +121,30 @@ func TestOTLPJSONIsPdatasOwn(t *testing.T) {
 	require.JSONEq(t, traces, got[0])
 	require.JSONEq(t, metrics, got[1])
 	require.JSONEq(t, logs, got[2])
+}
+
+// TestStockReceiverTellsFilesApart holds lines of one resource against each other: the stock receiver takes two files that begin with the
+// same 1,000 bytes for one.
+func TestStockReceiverTellsFilesApart(t *testing.T) {
+	lines := func(n byte) []string {
+		d := telemetry{ptrace.NewTraces(), pmetric.NewMetrics(), plog.NewLogs()}
+		rs, rm, rl := d.traces.ResourceSpans().AppendEmpty(), d.metrics.ResourceMetrics().AppendEmpty(), d.logs.ResourceLogs().AppendEmpty()
+		for _, res := range []pcommon.Resource{rs.Resource(), rm.Resource(), rl.Resource()} {
+			res.Attributes().PutStr("process.command_args", strings.Repeat("--option=value ", 100))
+		}
+		rs.ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetSpanID(pcommon.SpanID{n})
+		m := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+		m.SetName("megatron.training.loss")
+		m.SetEmptyGauge().DataPoints().AppendEmpty().SetTimestamp(pcommon.Timestamp(n))
+		rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().SetTimestamp(pcommon.Timestamp(n))
+		text, _ := d.encoded(otlpJSON{})
+		return strings.Split(strings.TrimSpace(text), "\n")
+	}
+	first, second := lines(1), lines(2)
+	require.Len(t, first, 3)
+	for i := range first {
+		require.NotEqual(t, first[i][:1000], second[i][:1000])
+	}
 }
 
 func TestCapturesComeBackFromOTLPJSON(t *testing.T) {
