@@ -28,6 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	run      = "4711" // the job's id
 	wandb    = "3f9k2q"
+	loss     = "megatron_training_loss"
 	ranks    = 8
 	slow     = 2
 	failing  = 3 // in one step
@@ -51,7 +52,7 @@ func TestWholeJob(t *testing.T) {
 	s := newSite(t)
 	jaeger, ingest := jaegertest.Start(t), weave.StartIngest(t)
 	prometheus := s.startPrometheus(t)
-	gateway := s.startGateway(t, "LENSCOL_JAEGER="+jaeger.OTLP, "LENSCOL_REMOTE_WRITE="+prometheus.url+"/api/v1/write", "WF_TRACE_SERVER_URL="+ingest.URL)
+	gateway := s.startGateway(t, "LENSCOL_JAEGER="+jaeger.OTLP, "LENSCOL_REMOTE_WRITE="+prometheus.URL+"/api/v1/write", "WF_TRACE_SERVER_URL="+ingest.URL)
 	agents := s.startAgents(t, gateway)
 	prometheus.scrape(t, agents)
 	job := s.startRanks(t)
@@ -59,7 +60,7 @@ func TestWholeJob(t *testing.T) {
 	eventually(t, "every rank at the gateway and in Prometheus", func() bool {
 		view := gateway.view(t)
 		return len(view.Rows.Rank) == ranks && slices.Min(view.Rows.Step) >= 10 && slices.Min(view.Rows.Points) > 0 &&
-			len(prometheus.query(t, loss("agents"))) == ranks && len(prometheus.query(t, loss(""))) == ranks
+			len(prometheus.values(t, loss, "agents")) == ranks && len(prometheus.values(t, loss, "")) == ranks
 	})
 	job.kill(t, killed)
 	eventually(t, "a rank is silent", func() bool { return gateway.view(t).Silent > 0 })
@@ -88,8 +89,8 @@ func TestWholeJob(t *testing.T) {
 
 	// What the gateway has is all that there will be.
 	archive := read(t, filepath.Join(gateway.Dir, "lens-data"))
-	perRank := map[int]int{} // steps
-	var picked []string      // ids of the spans that rank_filter lets go on
+	perRank := map[int]float64{} // steps
+	var picked []string          // ids of the spans that rank_filter lets go on
 	for id, span := range archive {
 		if span.Name == "megatron.train.iteration" {
 			perRank[span.Rank]++
@@ -111,7 +112,15 @@ func TestWholeJob(t *testing.T) {
 		calls, _ = ingest.List("/calls", "acme/llm")
 		return len(calls) >= len(picked)
 	})
-	eventually(t, "the last points in Prometheus", func() bool { return len(prometheus.query(t, loss(""))) == ranks && prometheus.steps(t, perRank) })
+	eventually(t, "every step in Prometheus", func() bool {
+		counted := prometheus.values(t, "megatron_training_step_duration_ms_milliseconds_count", "")
+		for rank, steps := range perRank {
+			if rank != killed && counted[rank] != steps { // The killed rank had no time to say the last ones.
+				return false
+			}
+		}
+		return len(counted) == ranks
+	})
 	gateway.Stop()
 
 	ofNodes := map[string]span{}
@@ -132,7 +141,7 @@ func TestWholeJob(t *testing.T) {
 			require.Equal(t, rank, archive[id].Rank)
 		}
 	}
-	require.Greater(t, len(picked), 3*perRank[strategy])
+	require.Greater(t, len(picked), 3*int(perRank[strategy]))
 	require.ElementsMatch(t, picked, inJaeger)
 	var inWeave []string
 	for _, call := range calls {
@@ -147,6 +156,8 @@ func TestWholeJob(t *testing.T) {
 
 	report := s.run(t, nil, "report", filepath.Join(gateway.Dir, "lens-data"))
 	require.Regexp(t, fmt.Sprintf(`(?m)^RANK +SERVICE +HOST .*\n%d +megatron +%s .*stands out$`, slow, host(slow)), report)
+	require.Regexp(t, fmt.Sprintf(`(?m)^GAPS .*\n.* %d +no span any more, while others of the attempt went on$`, killed), report)
+	require.Regexp(t, `(?m)^1 .* ended  -$`, report, "the attempt, after an error that it survived")
 	t.Logf("%d spans, %d of them acknowledged, %d picked\n%s", len(archive), acknowledged, len(picked), report)
 }
 

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lenscol/lenscol/internal/testbed"
+	"github.com/lenscol/lenscol/test/prometheustest"
 )
 
 const (
@@ -49,6 +49,9 @@ func newSite(t *testing.T) *site {
 	s := &site{dir: t.TempDir(), python: os.Getenv("LENSCOL_LENS_PYTHON"), blocks: map[string][]string{}}
 	if s.python == "" {
 		t.Skip("LENSCOL_LENS_PYTHON is not set to a Python with NeMo Lens: make interop installs it")
+	}
+	if os.Getenv("LENSCOL_JAEGER_BIN") == "" {
+		t.Skip("LENSCOL_JAEGER_BIN is not set to a Jaeger: make interop builds it")
 	}
 	page, err := os.ReadFile("../../../docs/whole-job.md")
 	require.NoError(t, err)
@@ -267,46 +270,21 @@ func (j *job) acknowledged(t *testing.T, rank int) (ids []string) {
 }
 
 // prometheus is a real one, which takes remote writes, and scrapes the agents once it knows them.
-type prometheus struct{ dir, url string }
+type prometheus struct {
+	*prometheustest.Prometheus
+	agents string // file that says where their pages are
+}
 
 func (s *site) startPrometheus(t *testing.T) *prometheus {
 	t.Helper()
-	program := os.Getenv("LENSCOL_PROMETHEUS_BIN")
-	if program == "" {
-		var err error
-		if program, err = exec.LookPath("prometheus"); err != nil {
-			t.Skip("needs Debian's prometheus: " + err.Error())
-		}
-	}
-	p := &prometheus{dir: t.TempDir(), url: "http://127.0.0.1:" + testbed.FreePort(t)}
-	require.NoError(t, os.WriteFile(filepath.Join(p.dir, "prometheus.yml"), []byte(`
+	agents := filepath.Join(s.dir, "agents.json")
+	return &prometheus{agents: agents, Prometheus: prometheustest.Start(t, fmt.Sprintf(`
 scrape_configs:
   - job_name: lens
     honor_labels: true
     scrape_interval: 1s
-    file_sd_configs: [{files: [agents.json], refresh_interval: 1s}]
-`), 0o600))
-	cmd := exec.Command(program, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address="+strings.TrimPrefix(p.url, "http://"),
-		"--web.enable-remote-write-receiver")
-	cmd.Dir = p.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	log, err := os.Create(filepath.Join(p.dir, "log"))
-	require.NoError(t, err)
-	cmd.Stderr = log
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = log.Close()
-		if text, _ := os.ReadFile(log.Name()); t.Failed() {
-			t.Logf("Prometheus's log ends:\n%s", text[max(0, len(text)-2<<10):])
-		}
-	})
-	eventually(t, "Prometheus is ready", func() bool {
-		answer, err := http.Get(p.url + "/-/ready")
-		return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
-	})
-	return p
+    file_sd_configs: [{files: [%s]}]
+`, agents), "--web.enable-remote-write-receiver")}
 }
 
 // scrape has it scrape the agents. Their series have the label from.
@@ -318,50 +296,21 @@ func (p *prometheus) scrape(t *testing.T, agents []agent) {
 	}
 	text, err := json.Marshal([]any{map[string]any{"targets": targets, "labels": map[string]string{"from": "agents"}}})
 	require.NoError(t, err)
-	file := filepath.Join(p.dir, "agents.json")
-	require.NoError(t, os.WriteFile(file+".new", text, 0o600))
-	require.NoError(t, os.Rename(file+".new", file))
+	require.NoError(t, os.WriteFile(p.agents+".new", text, 0o600))
+	require.NoError(t, os.Rename(p.agents+".new", p.agents))
 }
 
-// loss selects the loss, as docs/find-a-run.md says: from the agents, or, where from is empty, as the gateway writes it.
-func loss(from string) string {
-	return fmt.Sprintf(`megatron_training_loss{nemo_run_id=%q,from=%q}`, run, from)
-}
-
-// query is the newest value of each series, by rank. Several series of a rank fail the test.
-func (p *prometheus) query(t *testing.T, query string) map[int]float64 {
+// values are a metric's of the run, by rank: from the agents' pages, or, where from is empty, as the gateway writes them. Several series
+// of a rank fail the test.
+func (p *prometheus) values(t *testing.T, metric, from string) map[int]float64 {
 	t.Helper()
-	code, body := get(t, p.url+"/api/v1/query?"+url.Values{"query": {query}}.Encode())
-	require.Equal(t, http.StatusOK, code, "%s", body)
-	var answer struct {
-		Data struct {
-			Result []struct {
-				Metric struct{ Rank, Instance string }
-				Value  [2]any
-			}
-		}
-	}
-	require.NoError(t, json.Unmarshal(body, &answer))
 	values := map[int]float64{}
-	for _, series := range answer.Data.Result {
-		rank, err := strconv.Atoi(series.Metric.Rank)
-		require.NoError(t, err, "%s", body)
-		require.NotContains(t, values, rank, "%s", body)
-		require.Contains(t, series.Metric.Instance, fmt.Sprintf("-rank%d", rank))
-		values[rank], err = strconv.ParseFloat(series.Value[1].(string), 64)
-		require.NoError(t, err)
+	for _, series := range p.Query(fmt.Sprintf("%s{nemo_run_id=%q,from=%q}", metric, run, from)) {
+		rank, err := strconv.Atoi(series.Labels["rank"])
+		require.NoError(t, err, "%v", series)
+		require.NotContains(t, values, rank, "%v", series)
+		require.Equal(t, fmt.Sprintf("%s-rank%d", run, rank), series.Labels["instance"])
+		values[rank] = series.Value
 	}
 	return values
-}
-
-// steps tells whether it has counted as many steps of each rank, but for the killed one, as that has sent spans.
-func (p *prometheus) steps(t *testing.T, want map[int]int) bool {
-	t.Helper()
-	got := p.query(t, fmt.Sprintf(`{__name__=~"megatron_training_step_duration_ms.*_count",nemo_run_id=%q,from=""}`, run))
-	for rank, steps := range want {
-		if rank != killed && got[rank] != float64(steps) {
-			return false
-		}
-	}
-	return len(got) == ranks
 }

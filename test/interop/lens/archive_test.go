@@ -199,9 +199,7 @@ func spans(t *testing.T, c *testbed.Collector) (spans []span) {
 // made are the spans that have ended in a process and its children, as the SDK says.
 func (p *process) made() (spans []span) {
 	p.t.Helper()
-	text, err := os.ReadFile(p.witness)
-	require.NoError(p.t, err)
-	for text := range bytes.Lines(text) {
+	for text := range strings.Lines(p.read(p.witness)) {
 		var w struct {
 			Span struct {
 				Name    string
@@ -229,7 +227,7 @@ func (p *process) made() (spans []span) {
 				EventsNS []int64 `json:"events_ns"`
 			}
 		}
-		decode(p.t, text, &w)
+		decode(p.t, []byte(text), &w)
 		s := span{
 			Name: w.Span.Name, TraceID: hex(w.Span.Context.TraceID), SpanID: hex(w.Span.Context.SpanID), ParentID: hex(w.Span.Parent),
 			Kind: strings.ToLower(strings.TrimPrefix(w.Span.Kind, "SpanKind.")), StartNS: w.Times.StartNS, EndNS: w.Times.EndNS,

@@ -50,7 +50,7 @@ service:
 `})
 	p := run(t, c, []string{"NEMO_LENS_EXPORTER=console"}, "console.py")
 	c.Stop()
-	printed := objects(t, p.out.String())
+	printed := objects(t, p.read(p.stdout))
 	for signal, key := range map[string]string{"traces": "name", "metrics": "resource_metrics", "logs": "body"} {
 		text, err := os.ReadFile(filepath.Join(c.Dir, "lens-data", signal+".jsonl"))
 		require.NoError(t, err)
@@ -73,7 +73,7 @@ service:
 
 	// What Lens printed can be read, and written again as it was; but for metrics, of which two collections may become one object.
 	file := filepath.Join(t.TempDir(), "lens_rank0.jsonl")
-	require.NoError(t, os.WriteFile(file, []byte(p.out.String()), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(p.read(p.stdout)), 0o600))
 	again, err := exec.Command(testbed.Binary(t), "jsonl", "cat", "--to", "console", file).Output()
 	require.NoError(t, err)
 	isMetrics := func(object string) bool { return strings.HasPrefix(object, `{"resource_metrics"`) }

@@ -2,7 +2,7 @@
 # Copyright The lenscol Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# interop.sh: gets NeMo Lens and what the tests here hold it against, each once, and runs them. What this machine cannot have is left out;
+# interop.sh: gets NeMo Lens and what the tests here and in ../job hold it against, each once, and runs them. What this machine cannot have is left out;
 # the reason stands above.
 set -eu
 cd "$(dirname "$0")"
@@ -23,4 +23,4 @@ LENSCOL_WEAVE_PYTHON=$(get 'what is seen in Weave' ../../python313.sh weave 'wea
 LENSCOL_JAEGER_BIN=$(get 'what is seen in Jaeger' ../../jaeger.sh)
 LENSCOL_TORCH=$(get 'torch.distributed' ./torch.sh "$LENSCOL_LENS_PYTHON")
 export LENSCOL_LENS_PYTHON LENSCOL_WEAVE_PYTHON LENSCOL_JAEGER_BIN LENSCOL_TORCH
-exec go test -tags slow -count=1 -timeout 20m -v .
+exec go test -tags slow -count=1 -timeout 20m -v . ../job

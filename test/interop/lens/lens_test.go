@@ -10,7 +10,6 @@
 package lens // import "github.com/lenscol/lenscol/test/interop/lens"
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +17,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -58,9 +56,9 @@ func python() (string, error) {
 type process struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
-	said    *buffer // both stdout and stderr
-	out     *buffer // stdout alone
-	witness string  // file of scripts/witness.py
+	witness string // file of scripts/witness.py
+	stdout  string // file
+	stderr  string // file
 
 	t     *testing.T
 	ended chan struct{} // closed when the process has
@@ -73,13 +71,23 @@ func launch(t *testing.T, c *testbed.Collector, env []string, script ...string) 
 	t.Helper()
 	python, err := python()
 	require.NoError(t, err)
-	p := &process{t: t, witness: filepath.Join(t.TempDir(), "witness"), said: &buffer{}, out: &buffer{}, ended: make(chan struct{})}
+	dir := t.TempDir()
+	p := &process{
+		t: t, ended: make(chan struct{}),
+		witness: filepath.Join(dir, "witness"), stdout: filepath.Join(dir, "stdout"), stderr: filepath.Join(dir, "stderr"),
+	}
 	p.cmd = exec.Command(python, append([]string{"scripts/" + script[0]}, script[1:]...)...)
 	p.cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "WITNESS="+p.witness,
 		"NEMO_LENS_ENABLED=true", "NEMO_LENS_LOGS_ENABLED=true", "NEMO_LENS_SPAN_GROUPS=per_step", "NEMO_LENS_EXPORT_STRATEGY=all_ranks",
 		"NEMO_LENS_RUN_ID=interop", "OTEL_SERVICE_NAME=megatron")
 	p.cmd.Env = append(append(p.cmd.Env, grpc(c)...), env...)
-	p.cmd.Stdout, p.cmd.Stderr = io.MultiWriter(p.out, p.said), p.said
+	stdout, err := os.Create(p.stdout)
+	require.NoError(t, err)
+	defer stdout.Close()
+	stderr, err := os.Create(p.stderr)
+	require.NoError(t, err)
+	defer stderr.Close()
+	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p.stdin, err = p.cmd.StdinPipe()
 	require.NoError(t, err)
@@ -92,7 +100,8 @@ func launch(t *testing.T, c *testbed.Collector, env []string, script ...string) 
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // Its children too; nobody is there any more as a rule.
 		<-p.ended
 		if t.Failed() {
-			t.Logf("%v said:\n%s", script, p.said.String())
+			out, said := p.read(p.stdout), p.read(p.stderr)
+			t.Logf("%v said:\n%s\n%s", script, out[max(0, len(out)-4<<10):], said[max(0, len(said)-16<<10):])
 		}
 	})
 	return p
@@ -128,10 +137,17 @@ func (p *process) wait() {
 	}
 }
 
-// until waits until the process has said something.
-func (p *process) until(text string) {
+// until waits until one of its files has a text.
+func (p *process) until(file, text string) {
 	p.t.Helper()
-	eventually(p.t, func() bool { return strings.Contains(p.said.String(), text) }, "%v says %q", p.cmd.Args, text)
+	eventually(p.t, func() bool { return strings.Contains(p.read(file), text) }, "%v says %q", p.cmd.Args, text)
+}
+
+func (p *process) read(file string) string {
+	p.t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(p.t, err)
+	return string(text)
 }
 
 func eventually(t *testing.T, condition func() bool, what string, args ...any) {
@@ -141,22 +157,4 @@ func eventually(t *testing.T, condition func() bool, what string, args ...any) {
 			require.FailNow(t, "waited in vain", what, args)
 		}
 	}
-}
-
-// buffer collects what a process writes while a test reads it.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

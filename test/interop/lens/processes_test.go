@@ -49,7 +49,7 @@ func TestSIGTERM(t *testing.T) {
 			t.Parallel()
 			c := testbed.Start(t, testbed.Options{})
 			p := launch(t, c, []string{"ON_SIGTERM=" + on, "OTEL_BSP_SCHEDULE_DELAY=3600000"}, "sigterm.py")
-			p.until("ready")
+			p.until(p.stdout, "ready")
 			require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 			p.wait()
 			if on == "die" {
@@ -71,7 +71,7 @@ func TestCollectorAfterRanks(t *testing.T) {
 			t.Parallel()
 			c := testbed.New(t, testbed.Options{})
 			p := launch(t, c, append(env(c), "OTEL_EXPORTER_OTLP_TIMEOUT=100"), "late.py")
-			p.until("Transient error")
+			p.until(p.stderr, "Transient error")
 			c.Start()
 			p.wait()
 			require.NoError(t, p.err)
@@ -109,7 +109,7 @@ func TestCollectorRestarts(t *testing.T) {
 				before := size()
 				eventually(t, func() bool { return size() > before+17*1000 }, "a thousand spans more are acknowledged")
 				end()
-				p.until("Queue full, dropping")
+				p.until(p.stderr, "Queue full, dropping")
 				c.Start()
 			}
 			require.NoError(t, p.stdin.Close())
@@ -118,7 +118,7 @@ func TestCollectorRestarts(t *testing.T) {
 			c.Stop()
 
 			var told struct{ Made, Acknowledged, Failed, Dropped int }
-			require.NoError(t, json.Unmarshal([]byte(p.out.String()), &told), p.said)
+			require.NoError(t, json.Unmarshal([]byte(p.read(p.stdout)), &told))
 			t.Logf("%+v", told)
 			text, err := os.ReadFile(acknowledged)
 			require.NoError(t, err)

@@ -103,7 +103,7 @@ func TestMetricReaders(t *testing.T) {
 			points := archived(t, c, "metrics")
 			if name == "memory" {
 				require.Empty(t, points, "a reader of the caller's takes the place of Lens's own")
-				require.Contains(t, p.out.String(), "'rl.reward.mean', 'tokens'")
+				require.Contains(t, p.read(p.stdout), "'rl.reward.mean', 'tokens'")
 				return
 			}
 			last, deltas := map[string]line{}, map[string]float64{}

@@ -1,7 +1,7 @@
 # Copyright The lenscol Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Two services as in NeMo Gym: a FastAPI server with Lens's helper, which prints its port, and an aiohttp client with the other, which
-is given the server's URL."""
+"""Two services as in NeMo Gym, whose releases on PyPI have no telemetry up to 0.4: a FastAPI server with Lens's helper, which prints its
+port, and an aiohttp client with the other, which is given the server's URL. Lens 0.1 has no helper for httpx."""
 
 import asyncio
 import contextlib
