@@ -82,13 +82,18 @@ func (c *collector) stop() error {
 	select {
 	case c.err = <-c.ended:
 	case <-time.After(patience):
-		_ = c.cmd.Process.Kill()
-		c.err = fmt.Errorf("it did not end on SIGTERM: %w", <-c.ended)
+		c.kill()
+		c.err = errors.New("it did not end on SIGTERM")
 	}
 	if c.err != nil {
 		return fmt.Errorf("%w\n%s", c.err, c.logTail())
 	}
 	return nil
+}
+
+func (c *collector) kill() {
+	_ = c.cmd.Process.Kill()
+	<-c.ended
 }
 
 func (c *collector) logTail() []byte { return c.log.Bytes()[max(0, c.log.Len()-4096):] }

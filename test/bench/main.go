@@ -183,7 +183,8 @@ func (b *bench) start(work string) error {
 			}
 			defer c.remove()
 			peak, err := c.peak()
-			if err := errors.Join(err, c.stop()); err != nil {
+			c.kill() // It accepts before it heeds SIGTERM.
+			if err != nil {
 				return err
 			}
 			pair[side] = figures{startMS: float64(c.ready.Microseconds()) / 1000, peakRSS: peak}

@@ -170,33 +170,44 @@ func (t *traffic) books(n int, kept func(int) bool) (b books) {
 	return b
 }
 
-// readArchive are the books of a file of either collector, and its size.
+// readArchive are the books of the files of either collector, rotated ones among them, and their size.
 func readArchive(dir string) (b books, size int64, err error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "traces.*"))
-	if err != nil || len(paths) != 1 {
-		return b, 0, fmt.Errorf("one archive was expected: %v, %v", paths, err)
+	paths, err := filepath.Glob(filepath.Join(dir, "traces*"))
+	if err != nil || len(paths) == 0 {
+		return b, 0, fmt.Errorf("there is no archive: %w", err)
 	}
-	f, err := os.Open(paths[0])
+	for _, path := range paths {
+		n, err := b.readFile(path)
+		if err != nil {
+			return b, 0, fmt.Errorf("read %s: %w", path, err)
+		}
+		size += n
+	}
+	return b, size, nil
+}
+
+func (b *books) readFile(path string) (size int64, err error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return b, 0, err
+		return 0, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		return b, 0, err
+	if err != nil || info.Size() == 0 {
+		return 0, err
 	}
 	text, err := uncompressed(bufio.NewReaderSize(f, 1<<20))
 	if err != nil {
-		return b, 0, err
+		return 0, err
 	}
-	return b, info.Size(), b.read(text)
+	return info.Size(), b.read(text)
 }
 
 // uncompressed reads plain files, zstd, and what contrib's file exporter makes of zstd: each frame behind its length of four bytes.
 func uncompressed(r *bufio.Reader) (io.Reader, error) {
 	head, err := r.Peek(8)
 	if err != nil {
-		return nil, fmt.Errorf("read the archive: %w", err)
+		return nil, err
 	}
 	magic := []byte{0x28, 0xb5, 0x2f, 0xfd}
 	switch {

@@ -126,7 +126,7 @@ var rows = []row{
 	},
 }
 
-const wandbKey = "0000000000000000000000000000000000000000"
+const wandbKey = `"0000000000000000000000000000000000000000"`
 
 // start is what both binaries are started with where only that is measured.
 var start = setup{exporters: []part{nop}}

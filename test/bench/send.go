@@ -88,7 +88,7 @@ func (s *sender) send(ctx context.Context, n int, rate float64) (sent, error) {
 				switch {
 				case ctx.Err() != nil:
 					return context.Cause(ctx)
-				case err == nil && len(answer) == 0:
+				case err == nil && whole(answer):
 					acknowledged.Add(int64(len(body.places)))
 				case err == nil || status.Code(err) == codes.Unavailable || status.Code(err) == codes.ResourceExhausted:
 					refused.Add(int64(len(body.places)))
@@ -103,6 +103,9 @@ func (s *sender) send(ctx context.Context, n int, rate float64) (sent, error) {
 	s.next += n
 	return sent{int(acknowledged.Load()), int(refused.Load()), time.Since(begin)}, err
 }
+
+// whole tells whether an ExportTraceServiceResponse says that all was taken: partial_success is empty or not there.
+func whole(answer []byte) bool { return len(answer) == 0 || bytes.Equal(answer, []byte{1<<3 | 2, 0}) }
 
 const exportTraces = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 

@@ -126,7 +126,7 @@ func megatronSteps(b *builder, size int, variant uint64) {
 					b.add(name, 2_000_000+r.Uint64N(500_000), b.new(), pass, func(a pcommon.Map) {
 						a.PutInt("megatron.layer_number", layer)
 						a.PutInt("megatron.iteration", step)
-						a.PutStr("nemo.span.group", "layer")
+						group(a, "layer")
 					})
 				}
 			}
@@ -134,32 +134,34 @@ func megatronSteps(b *builder, size int, variant uint64) {
 				b.add(name, 20_000_000+r.Uint64N(5_000_000), b.new(), pass, func(a pcommon.Map) {
 					a.PutInt("megatron.microbatch", micro)
 					a.PutInt("megatron.iteration", step)
-					a.PutStr("nemo.span.group", "microbatch")
+					group(a, "microbatch")
 				})
 			}
 			b.add("megatron.p2p.recv_forward", 100_000+r.Uint64N(900_000), b.new(), pass, func(a pcommon.Map) {
-				a.PutStr("nemo.span.group", "communication")
+				group(a, "communication")
 			})
 		}
-		b.add("megatron.grad_sync.finish", 5_000_000+r.Uint64N(1_000_000), b.new(), iteration, nil)
+		b.add("megatron.grad_sync.finish", 5_000_000+r.Uint64N(1_000_000), b.new(), iteration, func(a pcommon.Map) {
+			group(a, "communication")
+		})
 		b.add("megatron.train.iteration.forward_backward", 700_000_000+r.Uint64N(9_000_000), pass, iteration, func(a pcommon.Map) {
 			a.PutInt("megatron.num_microbatches", 4)
-			a.PutStr("lens.span_category", "goodput")
-			a.PutStr("nemo.span.group", "forward_backward")
+			group(a, "forward_backward")
 		})
 		b.add("megatron.train.iteration.optimizer", 40_000_000+r.Uint64N(9_000_000), b.new(), iteration, func(a pcommon.Map) {
 			a.PutBool("megatron.update_successful", true)
-			a.PutStr("nemo.span.group", "optimizer")
+			group(a, "optimizer")
 		})
 		b.add("megatron.train.log", 400_000+r.Uint64N(90_000), b.new(), iteration, func(a pcommon.Map) {
 			a.PutDouble("megatron.loss", 2+r.Float64())
 			a.PutDouble("megatron.grad_norm", r.Float64())
 			a.PutDouble("megatron.learning_rate", 0.0003)
+			group(a, "step")
 		})
 		b.add("megatron.train.iteration", 800_000_000+r.Uint64N(90_000_000), iteration, 0, func(a pcommon.Map) {
 			a.PutInt("megatron.iteration", step)
 			a.PutBool("megatron.skipped", false)
-			a.PutStr("nemo.span.group", "step")
+			group(a, "step")
 		})
 		if b.spans.Len() >= size {
 			n := 0
@@ -167,6 +169,12 @@ func megatronSteps(b *builder, size int, variant uint64) {
 			return
 		}
 	}
+}
+
+// group is what Lens says of each span, for routing.
+func group(a pcommon.Map, name string) {
+	a.PutStr("lens.span_category", "goodput")
+	a.PutStr("lens.group", name)
 }
 
 func rlStream(processes int) (s stream) {
@@ -196,6 +204,7 @@ func rlStream(processes int) (s stream) {
 					b.add(name, 300_000+r.Uint64N(2_000_000), b.new(), whole, func(a pcommon.Map) {
 						a.PutInt("rl.step", step)
 						a.PutStr("rl.bucket", "overhead")
+						group(a, "data_plane")
 						a.PutInt("rl.data_plane.bytes", int64(r.Uint64N(4_000_000)))
 					})
 				}
@@ -207,12 +216,14 @@ func rlStream(processes int) (s stream) {
 						a.PutInt("rl.num_prompt_groups", 64)
 						a.PutStr("rl.bucket", "productive")
 						a.PutStr("rl.efficiency.category", "compute")
+						group(a, phase)
 					})
 				}
 				b.add("rl.grpo.step", 20_000_000_000+r.Uint64N(900_000_000), whole, 0, func(a pcommon.Map) {
 					a.PutInt("rl.iteration", step)
 					a.PutInt("rl.epoch", 0)
 					a.PutInt("rl.num_generations_per_prompt", 16)
+					group(a, "step")
 				})
 			}
 		}))
@@ -298,9 +309,7 @@ func (b *builder) add(name string, duration, id, parent uint64, attributes func(
 	s.SetParentSpanID(above)
 	s.SetStartTimestamp(pcommon.Timestamp(began + 1_000_000*uint64(b.spans.Len())))
 	s.SetEndTimestamp(s.StartTimestamp() + pcommon.Timestamp(duration))
-	if attributes != nil {
-		attributes(s.Attributes())
-	}
+	attributes(s.Attributes())
 	if parent == 0 {
 		b.root++
 	}
