@@ -49,15 +49,20 @@ func newWatched(t testing.TB, yaml string) *watched {
 	return w
 }
 
-// check has both see a request. The gate must drop all of it.
+// check has both see a request. The gate must drop all of it, or refuse it where pdata does.
 func (w *watched) check(t testing.TB, signal ranks.Signal, request []byte) {
-	if _, err := decode(signal, request); err != nil {
-		return
-	}
+	_, err := decode(signal, request)
 	w.gate.sift(signal, pieces(request), func(kept []byte, o outcome) {
+		if err != nil {
+			require.Nil(t, o.report, "%x", request)
+			return
+		}
 		w.byGate.Apply(w.gate.feeds[signal], o.report)
 		w.gate.settle(t.Context(), o, false)
 	})
+	if err != nil {
+		return
+	}
 	report := runview.NewReport()
 	defer report.Release()
 	switch signal {

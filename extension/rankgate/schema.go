@@ -132,7 +132,8 @@ const (
 
 	fieldKey    = 1 // of an attribute
 	fieldValue  = 2
-	fieldInt    = 3 // of a value
+	fieldBool   = 2 // of a value
+	fieldInt    = 3
 	fieldDouble = 4
 	fieldsValue = 8 // the last one
 )

@@ -128,14 +128,19 @@ func (s *sifter) judge(signal ranks.Signal, content []byte, tally *ranks.Tally) 
 
 	n, errors := 0, 0
 	for _, sc := range s.scopes {
-		s.walker.notice.watch(s.report != nil && !d.Keep && s.counts(sc), signal)
+		report := s.report
+		if d.Keep || !s.counts(sc) {
+			report = nil
+		}
+		s.walker.notice.watch(report, signal)
 		items, ok := s.walker.walk(mScopeSpans+message(signal), sc.content, d.Keep)
 		if !ok {
 			return none, false
 		}
 		if s.counts(sc) {
 			n += items
-			errors += s.noticed(sc.content)
+			errors += s.walker.notice.errors
+			s.walker.steps(sc.content)
 		}
 	}
 	if d.Keep {
@@ -160,17 +165,6 @@ func (s *sifter) judge(signal ranks.Signal, content []byte, tally *ranks.Tally) 
 	default:
 		return some, true
 	}
-}
-
-// noticed reports the steps of a scope, and returns the number of its errors.
-func (s *sifter) noticed(scope []byte) (errors int) {
-	n := &s.walker.notice
-	for _, at := range n.spans {
-		if step, ok := stepAt(scope, at); ok {
-			s.report.Step(step)
-		}
-	}
-	return n.errors
 }
 
 // open reads a ResourceSpans or its like: its scopes go to s.scopes, the bytes of its resource are returned.

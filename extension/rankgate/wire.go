@@ -92,6 +92,7 @@ func skipGroup(buf []byte, pos int) (next int, ok bool) {
 type walker struct {
 	stack  []frame
 	notice notice
+	forms  forms // of step spans
 }
 
 // frame is a message that is being read, while one within it is.
@@ -101,10 +102,9 @@ type frame struct {
 }
 
 // plainPrefix is the length of the fields at the beginning of a span that are as encoders write them, with tags and
-// lengths in their shortest form: all of a span, mostly, read without the tables. name is where the last one of them begins
-// that has the span's name, -1 for none.
+// lengths in their shortest form: all of a span, mostly, read without the tables. name is where the span's name begins, the last of
+// several, 0 for none.
 func plainPrefix(span []byte) (at, name int) {
-	name = -1
 	for at+2 <= len(span) {
 		next := at + 2
 		size := int(span[at+1]) // or a number, or the first byte of one
@@ -128,8 +128,8 @@ func plainPrefix(span []byte) (at, name int) {
 			if size >= 0x80 {
 				return at, name
 			}
+			name = next
 			next += size
-			name = at
 		case 6<<3 | wireVarint, 10<<3 | wireVarint, 12<<3 | wireVarint, 14<<3 | wireVarint: // kind, dropped counts
 			if size >= 0x80 {
 				return at, name
@@ -212,7 +212,7 @@ func (w *walker) walk(of message, buf []byte, shallow bool) (items int, ok bool)
 	pos, end := 0, len(buf)
 	actions := &tables[of]
 	points := 0 // of the metric that is being read
-	watched := w.notice.on
+	watched := w.notice.report != nil
 	for {
 		for pos == end {
 			top := len(w.stack) - 1
@@ -337,13 +337,18 @@ func (w *walker) walk(of message, buf []byte, shallow bool) (items int, ok bool)
 		case mSpan:
 			items++
 			if !shallow {
-				plain, name := plainPrefix(buf[start:pos])
-				if watched && size >= shortestStep {
-					if plain < size { // There may be another name in the rest.
-						w.notice.spans = append(w.notice.spans, spanAt{start, pos, -1})
-					} else if name >= 0 && start+name+2 < pos && runview.MayBeStep(int(buf[start+name+1]), buf[start+name+2]) {
-						w.notice.spans = append(w.notice.spans, spanAt{start, pos, name})
+				maybe := watched && size >= shortestStep
+				if maybe && len(w.notice.spans) == 0 { // Steps are reported in their order.
+					if f := w.forms.of(size); f.size == size {
+						if step, ok := f.read(buf[start:pos]); ok {
+							w.notice.report.Step(step)
+							continue
+						}
 					}
+				}
+				plain, name := plainPrefix(buf[start:pos])
+				if maybe && (plain < size || name > 0 && isStep(buf[start+name:][:buf[start+name-1]])) {
+					w.notice.spans = append(w.notice.spans, spanAt{start, pos, plain == size})
 				}
 				if start += plain; start == pos {
 					continue

@@ -267,7 +267,7 @@ func TestIsStep(t *testing.T) {
 		require.Equal(t, want, IsStep(name), name)
 		require.Equal(t, want, IsStep([]byte(name)), name)
 		if want {
-			require.True(t, MayBeStep(len(name), name[0]), name)
+			require.True(t, MayBeStep([]byte(name)), name)
 		}
 	}
 }

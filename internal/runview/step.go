@@ -4,6 +4,7 @@
 package runview // import "github.com/lenscol/lenscol/internal/runview"
 
 import (
+	"encoding/binary"
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -28,9 +29,14 @@ func (s Step) seconds() float32 {
 
 type text interface{ ~string | ~[]byte }
 
-// MayBeStep rules most names out that IsStep says no to, by their length and first letter.
-func MayBeStep(length int, first byte) bool {
-	return length == len("megatron.train.iteration") || length == len("megatron.train_step") || first == 'r'
+// MayBeStep rules most names out that IsStep says no to, by their last letters.
+func MayBeStep(name []byte) bool {
+	if len(name) < 4 {
+		return false
+	}
+	const tion, step = 't' | 'i'<<8 | 'o'<<16 | 'n'<<24, 's' | 't'<<8 | 'e'<<16 | 'p'<<24
+	end := binary.LittleEndian.Uint32(name[len(name)-4:])
+	return end == tion || end == step
 }
 
 // IsStep reports whether a span of that name is a training step: Megatron-LM's iteration in both generations of names, as
@@ -43,6 +49,9 @@ func IsStep[T text](name T) bool {
 	const prefix, suffix = "rl.", ".step"
 	return len(name) > len(prefix)+len(suffix) && string(name[:len(prefix)]) == prefix && string(name[len(name)-len(suffix):]) == suffix
 }
+
+// MaxStep is the largest number of a step: what JavaScript can count to.
+const MaxStep = 1 << 53
 
 // NoKey is what StepKey returns for attributes that do not number a step.
 const NoKey = 5
@@ -75,13 +84,12 @@ type StepNumber struct {
 
 // Int takes the attribute of a key: of one that comes twice, the first holds.
 func (n *StepNumber) Int(key int, value int64) {
-	const exact = 1 << 53 // what JavaScript can count to
-	n.take(key, value, value >= 0 && value <= exact)
+	n.take(key, value, value >= 0 && value <= MaxStep)
 }
 
 // Double takes an attribute that is a whole number.
 func (n *StepNumber) Double(key int, value float64) {
-	if value != math.Trunc(value) || math.Abs(value) > 1<<53 {
+	if value != math.Trunc(value) || math.Abs(value) > MaxStep {
 		value = -1
 	}
 	n.Int(key, int64(value))
