@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -76,32 +75,22 @@ func bootSystemd(t *testing.T, mnt string) *booted {
 done
 exec unshare --mount --pid --fork --kill-child --net --uts --ipc --cgroup "$@"`, group, script, t.TempDir(), mnt)
 	cmd.Stdout, cmd.Stderr = &said, &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
+	t.Cleanup(func() { // After its end.
 		require.Eventually(t, func() bool { // Its processes end one after the other.
 			return exec.Command("find", "/sys/fs/cgroup", "-depth", "-path", "*/"+group+"*", "-type", "d", "-delete").Run() == nil
 		}, time.Minute, 50*time.Millisecond, "cgroups of %s are left", group)
 	})
 	b := &booted{t: t}
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if len(ended) > 0 {
-			t.Skip("this machine boots no systemd: ", said.String())
-		}
-		require.True(t, time.Now().Before(deadline), "systemd does not get up: %s", &said)
+	up(t, start(t, cmd), &said, func() bool {
 		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", cmd.Process.Pid))
-		if pids := strings.Fields(string(children)); len(pids) == 1 {
-			b.pid = pids[0]
-			// Degraded is as good: what fails has nothing to do with this unit.
-			if out, _ := b.command("systemctl is-system-running").Output(); strings.Contains("running\ndegraded\n", string(out)) && len(out) > 0 {
-				return b
-			}
+		if b.pid = strings.TrimSpace(string(children)); b.pid == "" {
+			return false
 		}
-	}
+		// Degraded is as good: what fails has nothing to do with this unit.
+		state, _ := b.command("systemctl is-system-running").Output()
+		return string(state) == "running\n" || string(state) == "degraded\n"
+	})
+	return b
 }
 
 func (b *booted) command(line string) *exec.Cmd {

@@ -7,12 +7,15 @@
 package deploy
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -61,6 +64,36 @@ func need(t *testing.T, program, packages string) string {
 		t.Skipf("needs %s: %s", packages, err)
 	}
 	return path
+}
+
+// start starts a program that ends with the test at the latest, in a group of its own. The channel is closed when it has ended.
+func start(t *testing.T, cmd *exec.Cmd) (ended chan struct{}) {
+	t.Helper()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, cmd.Start())
+	ended = make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-ended
+	})
+	return ended
+}
+
+// up waits until a program that was started is up. The test is skipped where it ends before: this machine cannot have it.
+func up(t *testing.T, ended chan struct{}, said fmt.Stringer, isUp func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !isUp(); time.Sleep(100 * time.Millisecond) {
+		select {
+		case <-ended:
+			t.Skip("this machine cannot run it: ", said)
+		default:
+			require.True(t, time.Now().Before(deadline), "it does not come up: %s", said)
+		}
+	}
 }
 
 // safeBuffer keeps what a program writes while a test reads it.

@@ -56,35 +56,12 @@ func startDocker(t *testing.T) *docker {
 	t.Cleanup(func() { _ = os.RemoveAll(state) })
 	plugins := fmt.Sprintf(`{"cliPluginsExtraDirs": [%q]}`, filepath.Join(root, "usr/libexec/docker/cli-plugins"))
 	require.NoError(t, os.WriteFile(filepath.Join(state, "config.json"), []byte(plugins), 0o600))
-	log, err := os.Create(filepath.Join(state, "log"))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = log.Close() })
+	var said safeBuffer
 	cmd := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-euc",
 		`ip link set lo up; exec dockerd --data-root "$0/root" --exec-root "$0/exec" --pidfile "$0/pid" --host "unix://$0/sock"`, state)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
-	})
+	cmd.Stdout, cmd.Stderr = &said, &said
 	d := &docker{t: t, env: append(os.Environ(), "PATH="+filepath.Join(root, "usr/bin")+":"+os.Getenv("PATH"), "DOCKER_CONFIG="+state, "DOCKER_HOST=unix://"+filepath.Join(state, "sock"))}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if err := d.command("docker version").Run(); err == nil {
-			break
-		}
-		select {
-		case err := <-ended:
-			ended <- err
-			text, _ := os.ReadFile(log.Name())
-			t.Skipf("this machine runs no dockerd: %v\n%s", err, text)
-		default:
-			text, _ := os.ReadFile(log.Name())
-			require.True(t, time.Now().Before(deadline), "dockerd does not answer:\n%s", text)
-		}
-	}
+	up(t, start(t, cmd), &said, func() bool { return d.command("docker version").Run() == nil })
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", cmd.Process.Pid))
 	require.NoError(t, err)
 	d.pid = strings.Fields(string(children))[0]
@@ -203,16 +180,16 @@ func (d *docker) up(line string) {
 	var said safeBuffer
 	cmd := d.command("exec " + line)
 	cmd.Stdout, cmd.Stderr = &said, &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-
+	ended := start(t, cmd)
 	var id string
 	require.Eventually(t, func() bool {
 		id = d.do("docker ps --quiet --filter ancestor=lenscol:0.1.0 --filter health=healthy")
-		return id != "" || len(ended) > 0
+		select {
+		case <-ended:
+			return true
+		default:
+			return id != ""
+		}
 	}, 2*time.Minute, 200*time.Millisecond, "no healthy lenscol: %s", &said)
 	require.NotEmpty(t, id, "%s", &said)
 	// From the machine, by the port that is published; a container's own network would not show that.

@@ -38,6 +38,7 @@ func TestDocs(t *testing.T) {
 			blocks[heading] = block[1]
 		}
 	}
+	require.NotContains(t, page, "\n~~~")
 	require.Equal(t, 2*len(blocks), strings.Count(page, "\n```"), "a block that was not found")
 	for heading, follow := range followed {
 		require.NotEmpty(t, blocks[heading], "no block below %q", heading)

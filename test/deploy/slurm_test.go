@@ -73,7 +73,7 @@ func (s *templates) traces(jobs string) map[string][]map[string]any {
 func (s *templates) requireBalanced(job string) int {
 	archived := map[any]bool{}
 	for _, span := range s.traces(job)["entry"] {
-		archived[span["attributes"].(map[string]any)["number"]] = true
+		archived[attributesOf(span)["number"]] = true
 	}
 	acknowledged := strings.Fields(s.read("acknowledged"))
 	for _, number := range acknowledged {
@@ -109,11 +109,21 @@ exec $LENSCOL exec --name rank -- true`, "--array=0-1", "--nodelist=n1,n2")
 			endpoints[endpoint] = true
 		}
 		require.Len(t, endpoints, 4, "a collector for each node of each job, at one time")
-		ranks := map[string]int{}
-		for _, span := range s.traces("*")["rank"] {
-			ranks[fmt.Sprint(span["rank"])]++
+		jobs, err := filepath.Glob(filepath.Join(s.Work, "lens-data", "*", "agents"))
+		require.NoError(t, err)
+		require.Len(t, jobs, 2)
+		ranks := map[string]bool{}
+		for _, agents := range jobs {
+			for _, span := range s.traces(filepath.Base(filepath.Dir(agents)))["rank"] {
+				resource := resourceOf(span)
+				require.Equal(t, job, resource["slurm.array.job_id"])
+				require.Equal(t, fmt.Sprintf("%s_%v", job, resource["slurm.array.task_id"]), resource["slurm.job.id"])
+				require.Equal(t, resource["slurm.job.id"], span["run"])
+				require.Equal(t, resource["slurm.job.id.raw"], filepath.Base(filepath.Dir(agents)), "in its own job's archive")
+				ranks[fmt.Sprintf("rank %v of %s", span["rank"], span["run"])] = true
+			}
 		}
-		require.Equal(t, map[string]int{"0": 2, "1": 2}, ranks)
+		require.Equal(t, map[string]bool{"rank 0 of " + job + "_0": true, "rank 1 of " + job + "_0": true, "rank 0 of " + job + "_1": true, "rank 1 of " + job + "_1": true}, ranks)
 		logs, err := filepath.Glob(filepath.Join(s.Work, "lens-data", "*", "agents", "*"))
 		require.NoError(t, err)
 		require.Len(t, logs, 4, "logs alone: a collector that has drained removes its port file")
@@ -139,12 +149,41 @@ touch armed.$SLURM_PROCID; sleep 600 & wait`)
 	})
 
 	t.Run("a step is killed", func(t *testing.T) {
-		job := s.train(books)
+		job := s.train("$LENSCOL exec --name open -- sleep 600 &\n" + books)
 		s.noted(6)
 		s.Run(nil, "scancel", "--signal=KILL", s.step(job, "rank.sh"))
 		s.InState(job, "FAILED")
 		require.GreaterOrEqual(t, s.requireBalanced(job), 6)
 		require.NoError(t, os.Remove(filepath.Join(s.Work, "acknowledged")))
+
+		// A span that a rank had open died with it. The accounting knows of the step, and how it ended.
+		s.reckon(job)
+		require.Empty(t, s.traces(job)["open"])
+		steps := slurmtest.Archived(t, filepath.Join(s.Work, "lens-data", "slurm-"+job+".jsonl"))["slurm.step"]
+		i := slices.IndexFunc(steps, func(step map[string]any) bool { return attributesOf(step)["slurm.step.name"] == "rank.sh" })
+		require.GreaterOrEqual(t, i, 0, steps)
+		require.Equal(t, "ERROR", steps[i]["status"])
+		require.Equal(t, "0:9", attributesOf(steps[i])["slurm.exit_code"])
+		require.Equal(t, job, steps[i]["run"])
+	})
+
+	t.Run("a requeue", func(t *testing.T) {
+		job := s.train("[[ $SLURM_RESTART_COUNT ]] && exec $LENSCOL exec --name again -- true\n"+books, "--requeue")
+		s.noted(6)
+		s.Run(nil, "scontrol", "requeue", job)
+		s.InState(job, "PENDING")
+		s.Run(nil, "scontrol", "update", "JobId="+job, "StartTime=now") // SLURM would wait for two minutes.
+		s.InState(job, "COMPLETED")
+		require.Contains(t, s.reckon(job), "job "+job+"  train  COMPLETED  2 attempts\n")
+		require.GreaterOrEqual(t, s.requireBalanced(job), 6, "the second attempt leaves the archive of the first")
+		require.NoError(t, os.Remove(filepath.Join(s.Work, "acknowledged")))
+		spans := s.traces(job)
+		require.Len(t, spans["again"], 2)
+		first, second := resourceOf(spans["entry"][0]), resourceOf(spans["again"][0])
+		require.Equal(t, []any{job, 0.0}, []any{first["slurm.job.id"], first["slurm.restart_count"]})
+		require.Equal(t, []any{job, 1.0}, []any{second["slurm.job.id"], second["slurm.restart_count"]})
+		require.NotEqual(t, first["nv.dl.run.uuid"], second["nv.dl.run.uuid"], "an attempt is told from the other")
+		require.Equal(t, spans["entry"][0]["run"], spans["again"][0]["run"])
 	})
 
 	t.Run("without a collector", func(t *testing.T) {
@@ -166,6 +205,15 @@ touch armed.$SLURM_PROCID; sleep 600 & wait`)
 		require.Contains(t, s.reckon(job), "job "+job+"  train  CANCELLED by 0  1 attempt\n")
 		t.Logf("%d entries acknowledged, none lost", s.requireBalanced(job))
 	})
+}
+
+func attributesOf(span map[string]any) map[string]any {
+	attributes, _ := span["attributes"].(map[string]any)
+	return attributes
+}
+
+func resourceOf(span map[string]any) map[string]any {
+	return attributesOf(span["resource"].(map[string]any))
 }
 
 // step is the id of a job's step that runs, by its name.
