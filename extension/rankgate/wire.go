@@ -3,8 +3,6 @@
 
 package rankgate // import "github.com/lenscol/lenscol/extension/rankgate"
 
-import "github.com/lenscol/lenscol/internal/runview"
-
 // The readers of the protobuf wire format. They accept what pdata's accept and refuse what it refuses, with its
 // peculiarities: bits of a varint beyond 64 are lost, a tag's field number is cut to 32 bits, an unknown group must have
 // nothing but groups in it. Each reads buf from pos and returns the position behind what it read, or ok false.
