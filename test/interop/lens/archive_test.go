@@ -27,119 +27,37 @@ type span struct {
 	Kind                            string // as OTLP has it, in lower case
 	StartNS, EndNS                  int64
 	Status, Message                 string // UNSET, OK or ERROR
-	Attributes                      map[string]any
+	Attributes                      attributes
 	Events                          []event
 	Links                           []link
-	Resource                        map[string]any
+	Resource                        attributes
 }
 
 type event struct {
 	Name       string
 	TimeNS     int64
-	Attributes map[string]any
+	Attributes attributes
 }
 
 type link struct {
 	TraceID, SpanID string
-	Attributes      map[string]any
+	Attributes      attributes
 }
 
-// line is a line of the archive, as docs/format.md has it.
-type line struct {
-	Type          string         `json:"type"`
-	ID            int            `json:"id"`       // of a resource or scope
-	OfResource    int            `json:"resource"` // of a scope
-	OfScope       int            `json:"scope"`
-	Name          string         `json:"name"`
-	TraceID       string         `json:"trace_id"`
-	SpanID        string         `json:"span_id"`
-	ParentID      string         `json:"parent_id"`
-	Kind          string         `json:"kind"`
-	Status        string         `json:"status"`
-	StatusMessage string         `json:"status_message"`
-	StartNS       int64          `json:"start_ns"`
-	DurationNS    int64          `json:"duration_ns"`
-	Attributes    map[string]any `json:"attributes"`
-	Events        []struct {
-		Name       string         `json:"name"`
-		TimeNS     int64          `json:"time_ns"`
-		Attributes map[string]any `json:"attributes"`
-	} `json:"events"`
-	Links []struct {
-		TraceID    string         `json:"trace_id"`
-		SpanID     string         `json:"span_id"`
-		Attributes map[string]any `json:"attributes"`
-	} `json:"links"`
+// attributes are those of JSON text with numbers as int64 and float64. Python and lenscol write these with a point or an exponent.
+type attributes map[string]any
 
-	Unit        string  `json:"unit"`
-	Temporality string  `json:"temporality"`
-	Monotonic   bool    `json:"monotonic"`
-	Value       any     `json:"value"`
-	Count       int     `json:"count"`
-	Sum         float64 `json:"sum"`
-	Min         float64 `json:"min"`
-	Max         float64 `json:"max"`
-	Buckets     []int   `json:"buckets"`
-	Scale       *int    `json:"scale"`
-	Body        any     `json:"body"`
-	Severity    int     `json:"severity_number"`
-	Run         string  `json:"run"`
-	Rank        *int    `json:"rank"`
-	Service     string  `json:"service"`
-
-	Resource map[string]any `json:"-"` // attributes of its resource
-}
-
-// lines are the spans, points or records of a file of the archive, up to its last whole line; none where there is no file.
-func lines(t *testing.T, file string) (items []line) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if os.IsNotExist(err) {
-		return nil
-	}
-	require.NoError(t, err)
-	resources, scopes := map[int]map[string]any{}, map[int]line{}
-	for text := range bytes.Lines(text[:bytes.LastIndexByte(text, '\n')+1]) {
-		var l line
-		decode(t, text, &l)
-		for _, attributes := range l.maps() {
-			typed(attributes)
-		}
-		switch l.Type {
-		case "resource":
-			resources[l.ID] = l.Attributes
-		case "scope":
-			l.Resource = resources[l.OfResource]
-			scopes[l.ID] = l
-		default:
-			scope, ok := scopes[l.OfScope]
-			require.True(t, ok, "no scope %d above: %s", l.OfScope, text)
-			l.Resource = scope.Resource
-			items = append(items, l)
-		}
-	}
-	return items
-}
-
-func (l line) maps() []map[string]any {
-	all := []map[string]any{l.Attributes}
-	for _, e := range l.Events {
-		all = append(all, e.Attributes)
-	}
-	for _, l := range l.Links {
-		all = append(all, l.Attributes)
-	}
-	return all
-}
-
-func decode(t *testing.T, text []byte, to any) {
-	t.Helper()
+func (a *attributes) UnmarshalJSON(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	require.NoError(t, decoder.Decode(to), "%s", text)
+	m := map[string]any{}
+	if err := decoder.Decode(&m); err != nil {
+		return err
+	}
+	*a = typed(m).(map[string]any)
+	return nil
 }
 
-// typed makes numbers of text int64 and float64, which JSON keeps apart by the point and the exponent, as Python and lenscol write them.
 func typed(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -160,6 +78,87 @@ func typed(v any) any {
 	return v
 }
 
+// line is a line of the archive, as docs/format.md has it.
+type line struct {
+	Type          string     `json:"type"`
+	ID            int        `json:"id"`       // of a resource or scope
+	OfResource    int        `json:"resource"` // of a scope
+	OfScope       int        `json:"scope"`
+	Name          string     `json:"name"`
+	TraceID       string     `json:"trace_id"`
+	SpanID        string     `json:"span_id"`
+	ParentID      string     `json:"parent_id"`
+	Kind          string     `json:"kind"`
+	Status        string     `json:"status"`
+	StatusMessage string     `json:"status_message"`
+	StartNS       int64      `json:"start_ns"`
+	DurationNS    int64      `json:"duration_ns"`
+	Attributes    attributes `json:"attributes"`
+	Events        []struct {
+		Name       string     `json:"name"`
+		TimeNS     int64      `json:"time_ns"`
+		Attributes attributes `json:"attributes"`
+	} `json:"events"`
+	Links []struct {
+		TraceID    string     `json:"trace_id"`
+		SpanID     string     `json:"span_id"`
+		Attributes attributes `json:"attributes"`
+	} `json:"links"`
+
+	Unit        string  `json:"unit"`
+	Temporality string  `json:"temporality"`
+	Monotonic   bool    `json:"monotonic"`
+	Value       any     `json:"value"`
+	Count       int     `json:"count"`
+	Sum         float64 `json:"sum"`
+	Min         float64 `json:"min"`
+	Max         float64 `json:"max"`
+	Buckets     []int   `json:"buckets"`
+	Scale       *int    `json:"scale"`
+	Body        any     `json:"body"`
+	Severity    int     `json:"severity_number"`
+	Run         string  `json:"run"`
+	Rank        *int    `json:"rank"`
+	Service     string  `json:"service"`
+
+	Resource attributes `json:"-"` // attributes of its resource
+}
+
+// lines are the spans, points or records of a file of the archive, up to its last whole line; none where there is no file.
+func lines(t *testing.T, file string) (items []line) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	require.NoError(t, err)
+	resources, scopes := map[int]attributes{}, map[int]line{}
+	for text := range bytes.Lines(text[:bytes.LastIndexByte(text, '\n')+1]) {
+		var l line
+		decode(t, text, &l)
+		switch l.Type {
+		case "resource":
+			resources[l.ID] = l.Attributes
+		case "scope":
+			l.Resource = resources[l.OfResource]
+			scopes[l.ID] = l
+		default:
+			scope, ok := scopes[l.OfScope]
+			require.True(t, ok, "no scope %d above: %s", l.OfScope, text)
+			l.Resource = scope.Resource
+			items = append(items, l)
+		}
+	}
+	return items
+}
+
+func decode(t *testing.T, text []byte, to any) {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	require.NoError(t, decoder.Decode(to), "%s", text)
+}
+
 func (l line) span() span {
 	s := span{
 		Name: l.Name, TraceID: l.TraceID, SpanID: l.SpanID, ParentID: l.ParentID, Kind: cmp.Or(l.Kind, "internal"),
@@ -175,11 +174,11 @@ func (l line) span() span {
 	return s
 }
 
-func orEmpty(m map[string]any) map[string]any {
-	if m == nil {
-		return map[string]any{}
+func orEmpty(a attributes) attributes {
+	if a == nil {
+		return attributes{}
 	}
-	return m
+	return a
 }
 
 // archived are the spans, points or records that a collector has written so far.
@@ -210,16 +209,16 @@ func (p *process) made() (spans []span) {
 					Code        string `json:"status_code"`
 					Description string
 				}
-				Attributes map[string]any
+				Attributes attributes
 				Events     []struct {
 					Name       string
-					Attributes map[string]any
+					Attributes attributes
 				}
 				Links []struct {
 					Context    ids
-					Attributes map[string]any
+					Attributes attributes
 				}
-				Resource struct{ Attributes map[string]any }
+				Resource struct{ Attributes attributes }
 			}
 			Times struct {
 				StartNS  int64   `json:"start_ns"`
@@ -233,14 +232,10 @@ func (p *process) made() (spans []span) {
 			Kind: strings.ToLower(strings.TrimPrefix(w.Span.Kind, "SpanKind.")), StartNS: w.Times.StartNS, EndNS: w.Times.EndNS,
 			Status: w.Span.Status.Code, Message: w.Span.Status.Description, Attributes: w.Span.Attributes, Resource: w.Span.Resource.Attributes,
 		}
-		typed(s.Attributes)
-		typed(s.Resource)
 		for i, e := range w.Span.Events {
-			typed(e.Attributes)
 			s.Events = append(s.Events, event{e.Name, w.Times.EventsNS[i], e.Attributes})
 		}
 		for _, l := range w.Span.Links {
-			typed(l.Attributes)
 			s.Links = append(s.Links, link{hex(l.Context.TraceID), hex(l.Context.SpanID), l.Attributes})
 		}
 		spans = append(spans, s)

@@ -50,5 +50,5 @@ func TestBroadcast(t *testing.T) {
 	}
 	require.Equal(t, map[any]int{int64(0): 2, int64(1): 2, int64(2): 2, int64(3): 2}, steps)
 	recv := one(t, got, "recv_forward")
-	require.Equal(t, []link{{job.TraceID, job.SpanID, map[string]any{}}}, recv.Links)
+	require.Equal(t, []link{{job.TraceID, job.SpanID, attributes{}}}, recv.Links)
 }

@@ -19,6 +19,7 @@ get() {
 
 LENSCOL_LENS_PYTHON=$(get 'everything' ../../python313.sh lens 'nemo-lens[sdk,fastapi,aiohttp]==0.1.0' fastapi aiohttp uvicorn opentelemetry-exporter-otlp-json-http)
 [ -n "$LENSCOL_LENS_PYTHON" ] || exit 0
+"$LENSCOL_LENS_PYTHON" -m pip index versions nemo-lens 2>/dev/null | sed -n 's/^Available versions:/NeMo Lens on PyPI:/p'
 LENSCOL_WEAVE_PYTHON=$(get 'what is seen in Weave' ../../python313.sh weave 'weave[trace_server]==0.53.12')
 LENSCOL_JAEGER_BIN=$(get 'what is seen in Jaeger' ../../jaeger.sh)
 LENSCOL_TORCH=$(get 'torch.distributed' ./torch.sh "$LENSCOL_LENS_PYTHON")

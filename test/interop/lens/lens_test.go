@@ -10,7 +10,6 @@
 package lens // import "github.com/lenscol/lenscol/test/interop/lens"
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,10 +29,12 @@ import (
 // patience bounds every wait: far beyond what a busy machine needs.
 const patience = 5 * time.Minute
 
+// python is a Python that has NeMo Lens.
+var python = os.Getenv("LENSCOL_LENS_PYTHON")
+
 func TestMain(m *testing.M) {
-	python, err := python()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	if python == "" {
+		fmt.Fprintln(os.Stderr, "LENSCOL_LENS_PYTHON names no Python that has NeMo Lens: run make interop")
 		os.Exit(1)
 	}
 	found, err := exec.Command(python, "scripts/versions.py").CombinedOutput()
@@ -43,13 +44,6 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m)
-}
-
-func python() (string, error) {
-	if python := os.Getenv("LENSCOL_LENS_PYTHON"); python != "" {
-		return python, nil
-	}
-	return "", errors.New("LENSCOL_LENS_PYTHON names no Python that has NeMo Lens: run make interop")
 }
 
 // process is a script that runs.
@@ -69,8 +63,6 @@ type process struct {
 // with the test.
 func launch(t *testing.T, c *testbed.Collector, env []string, script ...string) *process {
 	t.Helper()
-	python, err := python()
-	require.NoError(t, err)
 	dir := t.TempDir()
 	p := &process{
 		t: t, ended: make(chan struct{}),
@@ -140,7 +132,14 @@ func (p *process) wait() {
 // until waits until one of its files has a text.
 func (p *process) until(file, text string) {
 	p.t.Helper()
-	eventually(p.t, func() bool { return strings.Contains(p.read(file), text) }, "%v says %q", p.cmd.Args, text)
+	eventually(p.t, func() bool {
+		select {
+		case <-p.ended:
+			require.Contains(p.t, p.read(file), text, "%v has ended", p.cmd.Args)
+		default:
+		}
+		return strings.Contains(p.read(file), text)
+	}, "%v says %q", p.cmd.Args, text)
 }
 
 func (p *process) read(file string) string {

@@ -75,12 +75,12 @@ func requireQuickstart(t *testing.T, p *process, got []span) {
 	requireSame(t, p.made(), got)
 	train := one(t, got, "train")
 	require.Empty(t, train.ParentID)
-	require.Equal(t, map[string]any{"model": "tïny", "prompt": "[REDACTED]"}, train.Attributes)
+	require.Equal(t, attributes{"model": "tïny", "prompt": "[REDACTED]"}, train.Attributes)
 	steps := named(got, "step")
 	slices.SortFunc(steps, func(a, b span) int { return int(a.StartNS - b.StartNS) })
 	for n, step := range steps {
 		require.Equal(t, train.SpanID, step.ParentID)
-		require.Equal(t, map[string]any{"megatron.iteration": int64(n), "loss": 1 / float64(n+1), "shape": []any{int64(n), int64(128)}}, step.Attributes)
+		require.Equal(t, attributes{"megatron.iteration": int64(n), "loss": 1 / float64(n+1), "shape": []any{int64(n), int64(128)}}, step.Attributes)
 	}
 	for _, s := range got {
 		require.Equal(t, train.TraceID, s.TraceID)

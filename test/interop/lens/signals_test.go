@@ -125,7 +125,7 @@ func TestMetricReaders(t *testing.T) {
 			require.Equal(t, -4.0, number(t, last["queue"].Value))
 			require.False(t, last["queue"].Monotonic)
 			tokens, generation := last["tokens"], last["rl.generation.duration_ms"]
-			require.Equal(t, map[string]any{"split": "train"}, tokens.Attributes)
+			require.Equal(t, attributes{"split": "train"}, tokens.Attributes)
 			require.True(t, tokens.Monotonic)
 			if name == "delta" {
 				require.Equal(t, []float64{128, 6}, []float64{deltas["tokens"], deltas["rl.generation.duration_ms"]})

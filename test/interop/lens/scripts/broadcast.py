@@ -16,7 +16,6 @@ rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 os.environ["MASTER_ADDR"] = "127.0.0.1"
 dist.init_process_group("gloo", rank=rank, world_size=world_size)
 telemetry = witness.start()
-torch.manual_seed(0)
 
 with managed_span("job", "job", telemetry.tracer) if rank == 0 else managed_span("none", "none"):
     carrier = broadcast_trace_context(rank)
