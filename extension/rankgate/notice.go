@@ -59,8 +59,6 @@ func isError(signal ranks.Signal, code uint64) bool {
 	return plog.SeverityNumber(code) >= plog.SeverityNumberError
 }
 
-func isStep(name []byte) bool { return runview.MayBeStep(name) && runview.IsStep(name) }
-
 // steps reports the steps among the spans that may be some.
 func (w *walker) steps(buf []byte) {
 	for _, at := range w.notice.spans {

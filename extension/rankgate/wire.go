@@ -3,6 +3,8 @@
 
 package rankgate // import "github.com/lenscol/lenscol/extension/rankgate"
 
+import "github.com/lenscol/lenscol/internal/runview"
+
 // The readers of the protobuf wire format. They accept what pdata's accept and refuse what it refuses, with its
 // peculiarities: bits of a varint beyond 64 are lost, a tag's field number is cut to 32 bits, an unknown group must have
 // nothing but groups in it. Each reads buf from pos and returns the position behind what it read, or ok false.
@@ -345,8 +347,12 @@ func (w *walker) walk(of message, buf []byte, shallow bool) (items int, ok bool)
 					}
 				}
 				plain, name := plainPrefix(buf[start:pos])
-				if maybe && (plain < size || name > 0 && isStep(buf[start+name:][:buf[start+name-1]])) {
-					w.notice.spans = append(w.notice.spans, spanAt{start, pos, plain == size})
+				if maybe && plain < size { // There may be another name in the rest.
+					w.notice.spans = append(w.notice.spans, spanAt{start, pos, false})
+				} else if maybe && name > 0 {
+					if name := buf[start+name:][:buf[start+name-1]]; runview.MayBeStep(name) && runview.IsStep(name) {
+						w.notice.spans = append(w.notice.spans, spanAt{start, pos, true})
+					}
 				}
 				if start += plain; start == pos {
 					continue
