@@ -12,26 +12,20 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lenscol/lenscol/internal/testbed"
 )
 
-// TestHop has a rollout of an aiohttp client and a FastAPI server as one trace over two processes, in the archive and in Jaeger, and what
-// failed in the server on both sides.
+// TestHop has a rollout of an aiohttp client and a FastAPI server as one trace over two processes, and what failed in the server on both
+// sides.
 func TestHop(t *testing.T) {
 	t.Parallel()
-	jaeger, c := startJaeger(t)
-	server := launch(t, c, []string{"OTEL_SERVICE_NAME=nemo-gym/verifier"}, "hop.py")
-	server.until(server.stdout, "\n")
-	port := strings.TrimSpace(server.read(server.stdout))
-	client := run(t, c, []string{"OTEL_SERVICE_NAME=nemo-gym/agent"}, "hop.py", "http://127.0.0.1:"+port)
-	require.NoError(t, server.cmd.Process.Signal(syscall.SIGINT))
-	server.wait()
-	requireInJaeger(t, jaeger, "nemo-gym/verifier", server.made())
-	requireInJaeger(t, jaeger, "nemo-gym/agent", client.made())
-	require.Len(t, jaeger.Find("nemo-gym/agent", nil), 1, "one trace")
+	c := testbed.Start(t, testbed.Options{})
+	server, client := hop(t, c)
 	c.Stop()
 
 	got := spans(t, c)
-	require.Equal(t, names(append(server.made(), client.made()...)), names(got))
+	requireSame(t, append(server.made(), client.made()...), got)
 	rollout := one(t, got, "gym.rollout")
 	var posts, served []span
 	for _, s := range got {
@@ -64,4 +58,25 @@ func TestHop(t *testing.T) {
 		metrics[l.Service+" "+l.Name] = true
 	}
 	require.Subset(t, metrics, map[string]bool{"nemo-gym/verifier gym.verify.duration_ms": true, "nemo-gym/verifier gym.verify.success_rate": true})
+}
+
+func TestHopInJaeger(t *testing.T) {
+	t.Parallel()
+	jaeger, c := startJaeger(t)
+	server, client := hop(t, c)
+	requireInJaeger(t, jaeger, "nemo-gym/verifier", server.made())
+	requireInJaeger(t, jaeger, "nemo-gym/agent", client.made())
+	require.Len(t, jaeger.Find("nemo-gym/agent", nil), 1, "one trace")
+}
+
+// hop runs a server and a client to their ends.
+func hop(t *testing.T, c *testbed.Collector) (server, client *process) {
+	t.Helper()
+	server = launch(t, c, []string{"OTEL_SERVICE_NAME=nemo-gym/verifier"}, "hop.py")
+	server.until(server.stdout, "\n")
+	port := strings.TrimSpace(server.read(server.stdout))
+	client = run(t, c, []string{"OTEL_SERVICE_NAME=nemo-gym/agent"}, "hop.py", "http://127.0.0.1:"+port)
+	require.NoError(t, server.cmd.Process.Signal(syscall.SIGINT))
+	server.wait()
+	return server, client
 }

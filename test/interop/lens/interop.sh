@@ -24,4 +24,5 @@ LENSCOL_WEAVE_PYTHON=$(get 'what is seen in Weave' ../../python313.sh weave 'wea
 LENSCOL_JAEGER_BIN=$(get 'what is seen in Jaeger' ../../jaeger.sh)
 LENSCOL_TORCH=$(get 'torch.distributed' ./torch.sh "$LENSCOL_LENS_PYTHON")
 export LENSCOL_LENS_PYTHON LENSCOL_WEAVE_PYTHON LENSCOL_JAEGER_BIN LENSCOL_TORCH
+env | grep -E '^LENSCOL_(LENS|WEAVE|JAEGER|TORCH).*=.' | sed 's/^/interop: found /'
 exec go test -tags slow -count=1 -timeout 20m -v . ../job

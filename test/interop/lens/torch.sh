@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # torch.sh PYTHON: installs torch beside the packages of PYTHON, once, and prints what PYTHONPATH must be. PYTHON is what test/python313.sh
-# prints.
+# prints. Two may run at once: the second waits.
 #
 # On Linux, PyPI has torch for GPUs alone, with gigabytes of libraries that it loads at its import. It gets stubs of them here, which
 # say that there is no GPU: gloo needs none. Exit code 3: it cannot be had; stderr says why.
@@ -19,6 +19,8 @@ packages='torch==2.15.0 filelock sympy mpmath networkx jinja2 markupsafe fsspec 
 target=$("$python" -c 'import sys; print(sys.prefix + "/torch")')
 here=$target # the same folder outside of PYTHON's root
 [ -d "${target%/torch}" ] || here=$(dirname "$python")/trixie$target
+exec 9>"$here.lock"
+flock 9
 if [ ! -e "$here/complete" ]; then
 	echo "torch: install it" >&2
 	rm -rf "$here"

@@ -27,6 +27,7 @@ def main(method):
     telemetry = witness.start()
     with telemetry.tracer.start_as_current_span("before") as span:
         span.set_attribute("pid", os.getpid())
+    trace.get_tracer_provider().force_flush()  # The exporter has a connection when the child starts.
     carrier = {}
     with telemetry.tracer.start_as_current_span("parent"):
         inject_context(carrier)
