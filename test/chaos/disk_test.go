@@ -93,7 +93,7 @@ func (c *chaos) fillUp(disk string) (ballast string) {
 }
 
 // readOnlyArchive has the file system of an archive become read-only under it, as ext4 does when the disk has an error: senders are told to send
-// again. With the file system mounted anew the collector goes on, after a restart.
+// again. With the file system repaired and mounted anew the collector goes on, after a restart.
 func readOnlyArchive(c *chaos) {
 	image, folder := filepath.Join(c.TempDir(), "image"), c.TempDir()
 	require.NoError(c, os.WriteFile(image, nil, 0o600))
@@ -118,7 +118,7 @@ func readOnlyArchive(c *chaos) {
 	}
 	// What is in the page cache alone is gone with the file system: sync is what the archive has for that.
 	collector := c.embedded("archive", testbed.Options{Env: []string{"LENSCOL_DATA_DIR=" + folder + "/data"}}, "exporters.jsonl.min_free_bytes=0", "exporters.jsonl.sync=always")
-	for range forms(2, 20) {
+	for range forms(1, 10) {
 		collector.Start()
 		l := c.start(collector, slow...)
 		c.answers(l, 20)
@@ -127,6 +127,12 @@ func readOnlyArchive(c *chaos) {
 		c.eventually(func() bool { return c.refusedSoFar() > refused }, func() string { return "nobody is refused, and the disk is read-only" })
 		c.endsBySIGTERM(collector, patience) // With exit code 1: it says what it could not write.
 		run("umount", folder)
+		// As a copy: other mount namespaces may still hold the old one.
+		run("cp", "--sparse=always", image, image+"-repaired")
+		image += "-repaired"
+		if out, err := exec.Command("e2fsck", "-fy", image).CombinedOutput(); err != nil { // 1: errors were corrected.
+			require.Equal(c, 1, err.(*exec.ExitError).ExitCode(), "%s", out)
+		}
 		device = mount()
 		collector.Start()
 		c.answers(l, 20)
