@@ -6,6 +6,8 @@
 package weaveexporter
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -122,4 +124,43 @@ func cpuTime(b *testing.B) time.Duration {
 func median(values []float64) float64 {
 	values = slices.Sorted(slices.Values(values))
 	return values[len(values)/2]
+}
+
+// BenchmarkGzip compresses what is sent of a batch, with the standard library as confighttp does, and as the client does.
+func BenchmarkGzip(b *testing.B) {
+	var body []byte
+	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { body, _ = io.ReadAll(r.Body) }))
+	defer sink.Close()
+	cfg := validConfig()
+	cfg.BaseURL = sink.URL
+	cfg.ClientConfig.Compression = "none"
+	cfg.QueueConfig = configoptional.None[exporterhelper.QueueBatchConfig]()
+	require.NoError(b, benchExporter(b, NewFactory(), cfg).ConsumeTraces(b.Context(), training(0, 4096)))
+	require.NotEmpty(b, body)
+
+	compressed := cfg.ClientConfig
+	compressed.Compression = "gzip"
+	c := &client{cfg: &Config{ClientConfig: compressed}}
+	require.NoError(b, c.start(b.Context(), nil, componenttest.NewNopTelemetrySettings()))
+	standard, err := gzip.NewWriterLevel(nil, int(compressed.CompressionParams.Level))
+	require.NoError(b, err)
+	for name, compress := range map[string]func() int{
+		"standard": func() int {
+			out := bytes.NewBuffer(nil)
+			standard.Reset(out)
+			_, _ = standard.Write(body)
+			_ = standard.Close()
+			return out.Len()
+		},
+		"client": func() int { return len(c.compress(body)) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			size := 0
+			for b.Loop() {
+				size = compress()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/4096, "ns/span")
+			b.ReportMetric(float64(size)/4096, "B/span")
+		})
+	}
 }
