@@ -26,8 +26,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	run      = "4711" // the job's id
-	wandb    = "3f9k2q"
+	run      = "4711"   // the job's id
+	wandb    = "3f9k2q" // its run in W&B
 	loss     = "megatron_training_loss"
 	ranks    = 8
 	slow     = 2
@@ -65,22 +65,7 @@ func TestWholeJob(t *testing.T) {
 	job.kill(t, killed)
 	eventually(t, "a rank is silent", func() bool { return gateway.view(t).Silent > 0 })
 
-	view := gateway.view(t)
-	for i, rank := range view.Rows.Rank {
-		require.Equal(t, rank == killed, view.Rows.Silent[i], "rank %d", rank)
-		require.Equal(t, host(rank), view.Hosts[view.Rows.Host[i]], "rank %d", rank)
-	}
-	require.Equal(t, killed, view.SilentRanks[0].Rank)
-	require.Equal(t, slow, view.Slowest[0].Rank)
-	require.Equal(t, slow, view.Behind[0].Rank)
-	require.Greater(t, view.Slowest[0].StepSecondsMedian, 2*view.StepSecondsP50)
-	require.Equal(t, 2, view.Errors, "a pass and its step")
-
-	top := s.run(t, []string{"LENSCOL_HEALTH_PORT=" + gateway.health}, "top", "--once")
-	require.Regexp(t, fmt.Sprintf(`(?m)^SLOWEST .*\nrank %d +%s `, slow, host(slow)), top)
-	require.Regexp(t, fmt.Sprintf(`(?m)^BEHIND .*\nrank %d +%s `, slow, host(slow)), top)
-	require.Regexp(t, fmt.Sprintf(`(?m)^SILENT .*\nrank %d +%s .*\n\n`, killed, host(killed)), top)
-	requirePage(t, "http://127.0.0.1:"+gateway.health+"/")
+	s.requireSickRanks(t, gateway)
 
 	job.end(t)
 	for _, agent := range agents {
@@ -151,6 +136,8 @@ func TestWholeJob(t *testing.T) {
 		id := call["id"].(string)
 		inWeave = append(inWeave, id)
 		require.Equal(t, wandb, call.Shown("run"))
+		require.Equal(t, run, call.Shown("attributes.nemo.run.id")) // As docs/find-a-run.md says.
+		require.Equal(t, fmt.Sprint(archive[id].Rank), fmt.Sprint(call.Shown("attributes.dl.rank")))
 		if step := archive[id].Attributes.Iteration; step > 0 {
 			require.EqualValues(t, fmt.Sprint(step), fmt.Sprint(call.Shown("step")), id)
 		}
@@ -158,11 +145,38 @@ func TestWholeJob(t *testing.T) {
 	slices.Sort(inWeave)
 	require.Equal(t, picked, inWeave)
 
-	report := s.run(t, nil, "report", filepath.Join(gateway.Dir, "lens-data"))
+	t.Logf("%d spans, %d of them acknowledged, %d picked", len(archive), acknowledged, len(picked))
+	s.requireReport(t, s.jobDir)
+	s.requireReport(t, filepath.Join(gateway.Dir, "lens-data"))
+}
+
+// requireSickRanks demands of what shows the run while it runs that it names them.
+func (s *site) requireSickRanks(t *testing.T, gateway *gateway) {
+	t.Helper()
+	view := gateway.view(t)
+	for i, rank := range view.Rows.Rank {
+		require.Equal(t, rank == killed, view.Rows.Silent[i], "rank %d", rank)
+		require.Equal(t, host(rank), view.Hosts[view.Rows.Host[i]], "rank %d", rank)
+	}
+	require.Equal(t, killed, view.SilentRanks[0].Rank)
+	require.Equal(t, slow, view.Slowest[0].Rank)
+	require.Equal(t, slow, view.Behind[0].Rank)
+	require.Equal(t, 2, view.Errors, "a pass and its step")
+
+	top := s.run(t, []string{"LENSCOL_HEALTH_PORT=" + gateway.health}, "top", "--once")
+	require.Regexp(t, fmt.Sprintf(`(?m)^SLOWEST .*\nrank %d +%s `, slow, host(slow)), top)
+	require.Regexp(t, fmt.Sprintf(`(?m)^BEHIND .*\nrank %d +%s `, slow, host(slow)), top)
+	require.Regexp(t, fmt.Sprintf(`(?m)^SILENT .*\nrank %d +%s .*\n\n`, killed, host(killed)), top)
+	requirePage(t, "http://127.0.0.1:"+gateway.health+"/")
+}
+
+// requireReport demands it of the report on an archive.
+func (s *site) requireReport(t *testing.T, folder string) {
+	t.Helper()
+	report := s.run(t, nil, "report", folder)
 	require.Regexp(t, fmt.Sprintf(`(?m)^RANK +SERVICE +HOST .*\n%d +megatron +%s .*stands out$`, slow, host(slow)), report)
 	require.Regexp(t, fmt.Sprintf(`(?m)^GAPS .*\n.* %d +no span any more, while others of the attempt went on$`, killed), report)
 	require.Regexp(t, `(?m)^1 .* ended  -$`, report, "the attempt, after an error that it survived")
-	t.Logf("%d spans, %d of them acknowledged, %d picked\n%s", len(archive), acknowledged, len(picked), report)
 }
 
 // span is a line of an archive.
