@@ -50,7 +50,8 @@ func (f *form) read(span []byte) (step runview.Step, ok bool) {
 	return step, number <= runview.MaxStep
 }
 
-// learn makes it the form of a step span that is all plain, or none where that says something twice.
+// learn makes it the form of a step span that is all plain, or none where a number is no integer. Of a field that is there several times the
+// last holds, of an attribute the first.
 func (f *form) learn(span []byte) {
 	f.size, f.start, f.end, f.number = 0, 0, 0, 0
 	if len(span) >= maxForm {
@@ -60,23 +61,17 @@ func (f *form) learn(span []byte) {
 	for i := range span {
 		mask[i] = 0xff
 	}
-	names, keys, key := 0, [runview.NoKey]bool{}, runview.NoKey
+	key := runview.NoKey
 	for pos := 0; pos < len(span); {
 		number, content, next := fieldAt(span, pos)
 		switch number {
 		case 1, 2, 4: // ids
 			clear(mask[content:next])
-		case fieldSpanName:
-			names++
-		case fieldSpanStart, fieldSpanEnd:
-			at := &f.start
-			if number == fieldSpanEnd {
-				at = &f.end
-			}
-			if *at != 0 {
-				return
-			}
-			*at = content
+		case fieldSpanStart:
+			f.start = content
+			clear(mask[content:next])
+		case fieldSpanEnd:
+			f.end = content
 			clear(mask[content:next])
 		case fieldSpanAttribute:
 			k, kind, value, behind := plainAttribute(span, content)
@@ -89,17 +84,16 @@ func (f *form) learn(span []byte) {
 			if k == runview.NoKey {
 				break
 			}
-			if kind != fieldInt || keys[k] {
+			if kind != fieldInt {
 				return
 			}
-			keys[k] = true
 			if k < key {
 				key, f.number = k, value
 			}
 		}
 		pos = next
 	}
-	if names != 1 || f.start == 0 || f.end == 0 || f.number == 0 {
+	if f.start == 0 || f.end == 0 || f.number == 0 {
 		return
 	}
 	f.size = len(span)

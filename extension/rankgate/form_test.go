@@ -4,10 +4,13 @@
 package rankgate
 
 import (
+	"encoding/binary"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lenscol/lenscol/internal/ranks"
 	"github.com/lenscol/lenscol/internal/runview"
@@ -54,18 +57,21 @@ func TestStepsOfAKnownForm(t *testing.T) {
 // request to be refused.
 func TestStepsOfAlmostAKnownForm(t *testing.T) {
 	_, span := stepScope(t)
-	spans := [][]byte{span}
+	spans := append(spansIn(largeSteps(t)), span)
 	for i, body := range stepRequests(t) {
-		if i%200 == 0 {
+		if i%60 == 0 {
 			spans = append(spans, spansIn(body)...)
 		}
 	}
+	now := uint64(1e18)
 	refused, steps := 0, 0
 	for _, span := range spans {
 		w := newWatched(t, dropAll)
 		for at := range span {
-			for _, bits := range []byte{0, 1, 0x7f, 0x80, 0x2a ^ 0x4a} {
+			for _, bits := range []byte{0, 1, 0x80, 0x2a ^ 0x4a} {
 				other := slices.Clone(span)
+				now += 1e9 // What was seen before would change nothing.
+				setTimes(other, now)
 				other[at] ^= bits
 				w.check(t, ranks.Traces, ofRank(appendField(nil, fieldItem, span))) // It may have been driven out.
 				request := ofRank(appendField(nil, fieldItem, other))
@@ -80,6 +86,41 @@ func TestStepsOfAlmostAKnownForm(t *testing.T) {
 	}
 	require.Greater(t, refused, 1000)
 	require.Greater(t, steps, 1000)
+}
+
+// largeSteps is a request of two spans: of the last step that can be, as pdata writes it, and of one of two numbers.
+func largeSteps(t testing.TB) []byte {
+	td := ptrace.NewTraces()
+	spans := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
+	for _, keys := range [][]string{{"rl.step"}, {"rl.step", "dl.iteration"}} {
+		s := spans.AppendEmpty()
+		s.SetName("rl.grpo.step")
+		s.SetTraceID(pcommon.TraceID{1})
+		s.SetSpanID(pcommon.SpanID{2})
+		s.SetParentSpanID(pcommon.SpanID{3})
+		s.SetStartTimestamp(1)
+		s.SetEndTimestamp(2)
+		for i, key := range keys {
+			s.Attributes().PutInt(key, runview.MaxStep>>i)
+		}
+	}
+	body, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(td)
+	require.NoError(t, err)
+	return body
+}
+
+// setTimes has a step start then, and take half a second.
+func setTimes(span []byte, start uint64) {
+	for pos := 0; pos < len(span); {
+		number, content, next := fieldAt(span, pos)
+		switch number {
+		case fieldSpanStart:
+			binary.LittleEndian.PutUint64(span[content:], start)
+		case fieldSpanEnd:
+			binary.LittleEndian.PutUint64(span[content:], start+5e8)
+		}
+		pos = next
+	}
 }
 
 func spansIn(body []byte) (items [][]byte) {
