@@ -66,16 +66,44 @@ func isList[L List[E], E any]() bool {
 	return element != nil && element.Kind() == reflect.Pointer && list == reflect.PointerTo(reflect.SliceOf(element))
 }
 
-// Put puts an attribute at the end of a map that has none of that key; where allowed, a number, a boolean or a text is not copied
-// but pointed to. pdata never changes one in place: to set a value is to point to another.
-func Put(allowed bool, m pcommon.Map, key string, v pcommon.Value) {
-	if !allowed || v.Type() == pcommon.ValueTypeMap || v.Type() == pcommon.ValueTypeSlice || v.Type() == pcommon.ValueTypeBytes {
-		v.CopyTo(m.PutEmpty(key))
+// Attribute is an attribute that many maps get. Where allowed, a number, a boolean or a text is not copied but pointed to. pdata never changes
+// one in place: to set a value is to point to another.
+type Attribute struct {
+	pair   keyValue
+	value  pcommon.Value
+	shared bool
+}
+
+// NewAttribute makes one.
+func NewAttribute(allowed bool, key string, v pcommon.Value) Attribute {
+	a := Attribute{pair: keyValue{key: key}, value: v}
+	if a.shared = allowed && v.Type() != pcommon.ValueTypeMap && v.Type() != pcommon.ValueTypeSlice && v.Type() != pcommon.ValueTypeBytes; a.shared {
+		a.pair.value = **(**any)(unsafe.Pointer(&v))
+	}
+	return a
+}
+
+// Key is its key.
+func (a *Attribute) Key() string { return a.pair.key }
+
+// Value is its value. It must not be changed.
+func (a *Attribute) Value() pcommon.Value { return a.value }
+
+// Put puts it at the end of a map that has none of that key.
+func (a *Attribute) Put(m pcommon.Map) {
+	if !a.shared {
+		a.value.CopyTo(m.PutEmpty(a.pair.key))
 		return
 	}
 	m.EnsureCapacity(0) // panics where the map is read-only
 	list := *(**[]keyValue)(unsafe.Pointer(&m))
-	*list = append(*list, keyValue{value: **(**any)(unsafe.Pointer(&v)), key: key})
+	*list = append(*list, a.pair)
+}
+
+// Put puts an attribute, made for it alone, at the end of a map that has none of that key.
+func Put(allowed bool, m pcommon.Map, key string, v pcommon.Value) {
+	a := NewAttribute(allowed, key, v)
+	a.Put(m)
 }
 
 // Room is where the maps of one batch grow: several share one piece of memory, each with a place of its own in it.

@@ -56,11 +56,14 @@ func TestPut(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", allowed), func(t *testing.T) {
 				v := pcommon.NewValueEmpty()
 				require.NoError(t, v.FromRaw(raw))
-				one, two := pcommon.NewMap(), pcommon.NewMap()
+				one, two, three := pcommon.NewMap(), pcommon.NewMap(), pcommon.NewMap()
 				one.PutStr("first", "stays")
-				Put(allowed, one, "key", v)
-				Put(allowed, two, "key", v)
+				attribute := NewAttribute(allowed, "key", v)
+				attribute.Put(one)
+				attribute.Put(two)
+				Put(allowed, three, "key", v)
 				require.Equal(t, map[string]any{"first": "stays", "key": raw}, one.AsRaw())
+				require.Equal(t, "key", attribute.Key())
 
 				// Every way to change a value, in one place, leaves the others as they are.
 				changed, _ := one.Get("key")
@@ -73,7 +76,8 @@ func TestPut(t *testing.T) {
 				} {
 					change()
 					require.Equal(t, map[string]any{"key": raw}, two.AsRaw())
-					require.Equal(t, raw, v.AsRaw())
+					require.Equal(t, map[string]any{"key": raw}, three.AsRaw())
+					require.Equal(t, raw, attribute.Value().AsRaw())
 				}
 			})
 		}

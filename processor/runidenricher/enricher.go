@@ -132,7 +132,7 @@ func (e *enricher) traces(ctx context.Context, td ptrace.Traces) (ptrace.Traces,
 		rs := td.ResourceSpans().At(i)
 		e.resource(rs.Resource().Attributes(), td.ResourceSpans().Len()-i-1, t)
 		if e.renamer != nil {
-			e.renamer.spans(rs)
+			e.renamer.spans(rs, &t.room)
 		}
 		if e.clamp {
 			t.clamped += clampSpans(rs)
@@ -151,7 +151,7 @@ func (e *enricher) metrics(ctx context.Context, md pmetric.Metrics) (pmetric.Met
 		rm := md.ResourceMetrics().At(i)
 		e.resource(rm.Resource().Attributes(), md.ResourceMetrics().Len()-i-1, t)
 		if e.renamer != nil {
-			e.renamer.metrics(rm)
+			e.renamer.metrics(rm, &t.room)
 		}
 		if e.redactor != nil {
 			e.redactor.Metrics(rm, t.redacted)
@@ -167,7 +167,7 @@ func (e *enricher) logs(ctx context.Context, ld plog.Logs) (plog.Logs, error) {
 		rl := ld.ResourceLogs().At(i)
 		e.resource(rl.Resource().Attributes(), ld.ResourceLogs().Len()-i-1, t)
 		if e.renamer != nil {
-			e.renamer.logs(rl)
+			e.renamer.logs(rl, &t.room)
 		}
 		if e.redactor != nil {
 			e.redactor.Logs(rl, t.redacted)
@@ -185,7 +185,7 @@ func (e *enricher) resource(attrs pcommon.Map, others int, t *tally) {
 		e.instances.tellApart(attrs, t)
 	}
 	if e.renamer != nil {
-		e.renamer.attributes(attrs)
+		e.renamer.attributes(attrs, &t.room, others)
 	}
 	if len(e.deletes) > 0 {
 		attrs.RemoveIf(func(key string, _ pcommon.Value) bool { return slices.Contains(e.deletes, key) })

@@ -14,8 +14,9 @@ func (b *bits) is(slot int) bool { return b[slot>>6]&(1<<(slot&63)) != 0 }
 // keyset finds the slot of a key in a few nanoseconds: a hash table that looks at the length and three bytes of a key, with the
 // next place for what collides.
 type keyset struct {
-	keys  []string
-	table [4 * maxSlots]uint16 // slot + 1, 0 for empty
+	keys    []string
+	lengths uint64               // bit n: there is a key of n bytes; the last one: of as many or more
+	table   [4 * maxSlots]uint16 // slot + 1, 0 for empty
 }
 
 // add returns the slot of key, a new one if it has none. There can be maxSlots of them.
@@ -24,6 +25,7 @@ func (k *keyset) add(key string) int {
 		return slot
 	}
 	k.keys = append(k.keys, key)
+	k.lengths |= 1 << min(len(key), 63)
 	at := place(key)
 	for k.table[at] != 0 {
 		at = (at + 1) % uint(len(k.table))
@@ -32,8 +34,15 @@ func (k *keyset) add(key string) int {
 	return len(k.keys) - 1
 }
 
-// slot returns the slot of key, or -1.
+// slot returns the slot of key, or -1. Most keys are told by their length.
 func (k *keyset) slot(key string) int {
+	if k.lengths&(1<<min(len(key), 63)) == 0 {
+		return -1
+	}
+	return k.find(key)
+}
+
+func (k *keyset) find(key string) int {
 	for at := place(key); k.table[at] != 0; at = (at + 1) % uint(len(k.table)) {
 		if slot := int(k.table[at]) - 1; k.keys[slot] == key {
 			return slot

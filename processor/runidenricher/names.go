@@ -5,6 +5,7 @@ package runidenricher // import "github.com/lenscol/lenscol/processor/runidenric
 
 import (
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -21,28 +22,44 @@ type renamer struct {
 	shares            bool // keys may share values
 	both              bool
 	keys              []semconv.Renamer // both: to new, to old
+	may               [256]uint64       // by first letter, bit n: a key of n bytes may have another name; the last bit: of as many or more
 	spanNames, metric semconv.Renamer   // a span has one name, so both leaves it alone
 }
 
 func newRenamer(names string) *renamer {
 	toNew, toOld := semconv.ToNew, semconv.ToOld
 	attributes, spans, metrics := semconv.Attributes(), semconv.Spans(), semconv.Metrics()
-	shares := sharing.Allowed()
+	r := &renamer{shares: sharing.Allowed(), may: mayRename(attributes)}
 	switch names {
 	case namesBoth:
-		return &renamer{shares: shares, both: true, keys: []semconv.Renamer{toNew(attributes), toOld(attributes)}}
+		r.both, r.keys = true, []semconv.Renamer{toNew(attributes), toOld(attributes)}
 	case namesNew:
-		return &renamer{shares: shares, keys: []semconv.Renamer{toNew(attributes)}, spanNames: toNew(spans), metric: toNew(metrics)}
+		r.keys, r.spanNames, r.metric = []semconv.Renamer{toNew(attributes)}, toNew(spans), toNew(metrics)
 	case namesOld:
-		return &renamer{shares: shares, keys: []semconv.Renamer{toOld(attributes)}, spanNames: toOld(spans), metric: toOld(metrics)}
+		r.keys, r.spanNames, r.metric = []semconv.Renamer{toOld(attributes)}, toOld(spans), toOld(metrics)
 	default:
 		return nil
 	}
+	return r
+}
+
+// mayRename tells most keys that have no other name by first letter and length, of both generations.
+func mayRename(table []semconv.Rename) (may [256]uint64) {
+	for _, line := range table {
+		for _, name := range []string{line.Old, line.New} {
+			if strings.HasSuffix(name, ".") { // the beginning of a key
+				may[name[0]] = ^uint64(0)
+			} else {
+				may[name[0]] |= 1 << min(len(name), 63)
+			}
+		}
+	}
+	return may
 }
 
 // attributes renames keys. A key may be there more than once (OTLP forbids it, decoders let it pass): the first one is renamed, and a
 // further one with another value stays as it is. The work grows with the number of attributes and no faster.
-func (r *renamer) attributes(m pcommon.Map) {
+func (r *renamer) attributes(m pcommon.Map, room *sharing.Room, others int) {
 	type rename struct {
 		from, to string
 		repeated bool
@@ -50,6 +67,9 @@ func (r *renamer) attributes(m pcommon.Map) {
 	var buffer [16]rename
 	found := buffer[:0] // each key of the table once, however often it is there
 	for key := range m.All() {
+		if key == "" || r.may[key[0]]&(1<<min(len(key), 63)) == 0 {
+			continue
+		}
 		for _, keys := range r.keys {
 			to, ok := keys.Rename(key)
 			if !ok {
@@ -65,7 +85,7 @@ func (r *renamer) attributes(m pcommon.Map) {
 	if len(found) == 0 {
 		return
 	}
-	m.EnsureCapacity(m.Len() + len(found))
+	room.Grow(r.shares, m, len(found), others)
 	for _, f := range found {
 		v, _ := m.Get(f.from)
 		other, there := m.Get(f.to)
@@ -105,7 +125,7 @@ func same(a, b pcommon.Value) bool {
 	return a.Type() != pcommon.ValueTypeMap && a.Type() != pcommon.ValueTypeSlice && a.Equal(b)
 }
 
-func (r *renamer) spans(rs ptrace.ResourceSpans) {
+func (r *renamer) spans(rs ptrace.ResourceSpans, room *sharing.Room) {
 	for i := range rs.ScopeSpans().Len() {
 		ss := rs.ScopeSpans().At(i)
 		for j := range ss.Spans().Len() {
@@ -113,15 +133,15 @@ func (r *renamer) spans(rs ptrace.ResourceSpans) {
 			if name, ok := r.spanNames.Rename(span.Name()); ok {
 				span.SetName(name)
 			}
-			r.attributes(span.Attributes())
+			r.attributes(span.Attributes(), room, ss.Spans().Len()-j-1)
 			for k := range span.Events().Len() {
-				r.attributes(span.Events().At(k).Attributes())
+				r.attributes(span.Events().At(k).Attributes(), room, 0)
 			}
 		}
 	}
 }
 
-func (r *renamer) metrics(rm pmetric.ResourceMetrics) {
+func (r *renamer) metrics(rm pmetric.ResourceMetrics, room *sharing.Room) {
 	for i := range rm.ScopeMetrics().Len() {
 		ms := rm.ScopeMetrics().At(i).Metrics()
 		for j := range ms.Len() {
@@ -131,15 +151,15 @@ func (r *renamer) metrics(rm pmetric.ResourceMetrics) {
 			}
 			switch m.Type() {
 			case pmetric.MetricTypeGauge:
-				renamePoints(r, m.Gauge().DataPoints())
+				renamePoints(r, m.Gauge().DataPoints(), room)
 			case pmetric.MetricTypeSum:
-				renamePoints(r, m.Sum().DataPoints())
+				renamePoints(r, m.Sum().DataPoints(), room)
 			case pmetric.MetricTypeHistogram:
-				renamePoints(r, m.Histogram().DataPoints())
+				renamePoints(r, m.Histogram().DataPoints(), room)
 			case pmetric.MetricTypeExponentialHistogram:
-				renamePoints(r, m.ExponentialHistogram().DataPoints())
+				renamePoints(r, m.ExponentialHistogram().DataPoints(), room)
 			case pmetric.MetricTypeSummary:
-				renamePoints(r, m.Summary().DataPoints())
+				renamePoints(r, m.Summary().DataPoints(), room)
 			}
 		}
 	}
@@ -148,17 +168,17 @@ func (r *renamer) metrics(rm pmetric.ResourceMetrics) {
 func renamePoints[P interface{ Attributes() pcommon.Map }, S interface {
 	Len() int
 	At(int) P
-}](r *renamer, points S) {
+}](r *renamer, points S, room *sharing.Room) {
 	for i := range points.Len() {
-		r.attributes(points.At(i).Attributes())
+		r.attributes(points.At(i).Attributes(), room, points.Len()-i-1)
 	}
 }
 
-func (r *renamer) logs(rl plog.ResourceLogs) {
+func (r *renamer) logs(rl plog.ResourceLogs, room *sharing.Room) {
 	for i := range rl.ScopeLogs().Len() {
 		records := rl.ScopeLogs().At(i).LogRecords()
 		for j := range records.Len() {
-			r.attributes(records.At(j).Attributes())
+			r.attributes(records.At(j).Attributes(), room, records.Len()-j-1)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func newStamps(cfg *Config, system resource.System) *stamps {
 		slotRunID: s.runID.text != "", slotRunUUID: s.runUUID.text != "", slotJobUUID: s.jobUUID.text != "", slotWandb: s.wandb != nil, slotWandb + 1: s.wandb != nil,
 	} {
 		if known {
-			s.ids = append(s.ids, slot)
+			s.stamped.set(slot)
 		}
 	}
 	for _, key := range cfg.Overwrite {
@@ -54,7 +54,9 @@ func newStamps(cfg *Config, system resource.System) *stamps {
 		}
 	}
 	for _, rule := range cfg.Wandb.Rules {
-		s.rules = append(s.rules, wandbTarget{rule.Match, [3]own{newOwn(rule.Entity), newOwn(rule.Project), newOwn(rule.RunID)}})
+		s.rules = append(s.rules, wandbTarget{rule.Match, [3]own{
+			s.own(slotWandb, rule.Entity), s.own(slotWandb+1, rule.Project), s.own(slotWandb+2, rule.RunID),
+		}})
 	}
 	return s
 }
@@ -176,7 +178,7 @@ func (s *stamps) id(a resource.Attribute) own {
 		s.known = slices.DeleteFunc(s.known, func(have resource.Attribute) bool { return have.Key == a.Key })
 		s.known = append(s.known, a)
 	}
-	return newOwn(text)
+	return s.own(slices.Index(specialKeys[:], a.Key), text)
 }
 
 // text is the text of a fact, or "" where it looks like a token: it would go into every resource.
@@ -192,7 +194,8 @@ func (s *stamps) text(a resource.Attribute) string {
 func (s *stamps) add(a resource.Attribute, value pcommon.Value, of scope) {
 	slot := s.keys.add(a.Key)
 	if !s.isStamped(slot) {
-		s.list = append(s.list, stamp{slot, a.Key, value, of})
+		s.list = append(s.list, stamp{sharing.NewAttribute(s.shares, a.Key, value), slot, of})
+		s.stamped.set(slot)
 		s.known = append(s.known, a)
 	}
 }

@@ -4,6 +4,7 @@
 package runidenricher // import "github.com/lenscol/lenscol/processor/runidenricher"
 
 import (
+	mathbits "math/bits"
 	"slices"
 	"strconv"
 
@@ -29,32 +30,33 @@ const (
 
 // stamp is an attribute that a resource gets which does not have it.
 type stamp struct {
+	sharing.Attribute
 	slot  int
-	key   string
-	value pcommon.Value
 	scope scope
 }
 
-// own is a text that the collector knows, "" for none, and the same as a value that resources share.
+// own is a text that the collector knows, "" for none, and the same as an attribute that resources share.
 type own struct {
-	text  string
-	value pcommon.Value
+	text      string
+	attribute sharing.Attribute
 }
 
-func newOwn(text string) own { return own{text, pcommon.NewValueStr(text)} }
+func (s *stamps) own(slot int, text string) own {
+	return own{text, sharing.NewAttribute(s.shares, specialKeys[slot], pcommon.NewValueStr(text))}
+}
 
 // stamps is what the collector adds to resources.
 type stamps struct {
 	shares    bool // resources may share values
 	keys      keyset
 	list      []stamp
+	stamped   bits // keys that a resource gets that has none of them
 	overwrite bits
 	takesOver bits   // keys that name an owner and are overwritten: no resource is another owner's by them
 	replace   string // when an id of the sender's gives way: never, generated, always
 
 	runID, jobUUID, runUUID own
-	runUUIDFromID           bool  // the run uuid is that of runID and of no other run
-	ids                     []int // slots of those that are known, and of the W&B target
+	runUUIDFromID           bool // the run uuid is that of runID and of no other run
 	jobs                    []string
 	pod, host               string
 
@@ -91,7 +93,7 @@ type said struct {
 	odd      bits // special keys whose value is no text
 }
 
-func (s *stamps) read(attrs pcommon.Map) (r said) {
+func (s *stamps) read(attrs pcommon.Map, r *said) {
 	for key, v := range attrs.All() {
 		slot := s.keys.slot(key)
 		if slot < 0 {
@@ -114,16 +116,15 @@ func (s *stamps) read(attrs pcommon.Map) (r said) {
 			r.odd.set(slot)
 		}
 	}
-	return r
 }
 
 // put sets a special key that is not there, or is there without a text.
-func (s *stamps) put(attrs pcommon.Map, r *said, slot int, v own) {
+func (r *said) put(attrs pcommon.Map, slot int, v *own) {
 	if r.has.is(slot) {
 		attrs.PutStr(specialKeys[slot], v.text)
 		return
 	}
-	sharing.Put(s.shares, attrs, specialKeys[slot], v.value)
+	v.attribute.Put(attrs)
 	r.has.set(slot)
 }
 
@@ -152,7 +153,8 @@ func removeFurther(attrs pcommon.Map, key string) {
 
 // stamp completes a resource.
 func (s *stamps) stamp(attrs pcommon.Map, others int, t *tally) {
-	r := s.read(attrs)
+	var r said
+	s.read(attrs, &r)
 	s.makeRoom(attrs, &r, others, t)
 	var foreign [scopes]bool
 	if job := r.texts[slotSlurmJob]; job != "" && len(s.jobs) > 0 && !s.takesOver.is(slotSlurmJob) && !slices.Contains(s.jobs, job) {
@@ -168,9 +170,9 @@ func (s *stamps) stamp(attrs pcommon.Map, others int, t *tally) {
 	run := s.stampRun(attrs, &r, foreign[ofJob], t)
 	if !foreign[ofJob] {
 		replaced := run != r.texts[slotRunID] && r.texts[slotRunID] != ""
-		s.stampID(attrs, &r, jobUUID, s.jobUUID, s.replace == replaceAlways, t)
+		s.stampID(attrs, &r, &jobUUID, &s.jobUUID, s.replace == replaceAlways, t)
 		if !s.runUUIDFromID || run == s.runID.text {
-			s.stampID(attrs, &r, runUUID, s.runUUID, s.replace == replaceAlways || replaced && s.runUUIDFromID, t)
+			s.stampID(attrs, &r, &runUUID, &s.runUUID, s.replace == replaceAlways || replaced && s.runUUIDFromID, t)
 		}
 	}
 	if target := s.target(attrs, &r, foreign[ofJob]); target != nil {
@@ -181,13 +183,13 @@ func (s *stamps) stamp(attrs pcommon.Map, others int, t *tally) {
 		switch st := &s.list[i]; {
 		case foreign[st.scope]:
 		case !r.has.is(st.slot):
-			sharing.Put(s.shares, attrs, st.key, st.value)
+			st.Put(attrs)
 		case s.overwrite.is(st.slot):
-			if v, _ := attrs.Get(st.key); !same(v, st.value) {
-				st.value.CopyTo(v)
+			if v, _ := attrs.Get(st.Key()); !same(v, st.Value()) {
+				st.Value().CopyTo(v)
 				t.overwritten++
 			}
-			r.one(attrs, st.slot, st.key)
+			r.one(attrs, st.slot, st.Key())
 		}
 	}
 }
@@ -201,15 +203,8 @@ func (s *stamps) isForeign(r *said, slot int, ours string) bool {
 // makeRoom lets the attributes grow once, by what they can get, instead of to twice their number.
 func (s *stamps) makeRoom(attrs pcommon.Map, r *said, others int, t *tally) {
 	missing := 0
-	for _, slot := range s.ids {
-		if !r.has.is(slot) {
-			missing++
-		}
-	}
-	for i := range s.list {
-		if !r.has.is(s.list[i].slot) {
-			missing++
-		}
+	for i := range s.stamped {
+		missing += mathbits.OnesCount64(s.stamped[i] &^ r.has[i])
 	}
 	if missing > 0 {
 		t.room.Grow(s.shares, attrs, missing, others)
@@ -218,9 +213,9 @@ func (s *stamps) makeRoom(attrs pcommon.Map, r *said, others int, t *tally) {
 
 // stampRun gives the resource its run id, and returns what that is.
 func (s *stamps) stampRun(attrs pcommon.Map, r *said, otherJob bool, t *tally) string {
-	run, ours := r.texts[slotRunID], s.runID
+	run, ours := r.texts[slotRunID], &s.runID
 	if otherJob {
-		ours.text = ""
+		ours = &own{}
 	}
 	switch {
 	case r.odd.is(slotRunID):
@@ -256,7 +251,7 @@ func (s *stamps) stampRun(attrs pcommon.Map, r *said, otherJob bool, t *tally) s
 	}
 	switch {
 	case ours.text != "":
-		s.put(attrs, r, slotRunID, ours)
+		r.put(attrs, slotRunID, ours)
 		t.from[fromOwn]++
 	case otherJob:
 		t.from[fromOtherJob]++
@@ -291,7 +286,7 @@ var (
 )
 
 // stampID gives the resource a uuid that it has under neither name, or another one under the names that it has.
-func (s *stamps) stampID(attrs pcommon.Map, r *said, id uuid, ours own, replace bool, t *tally) {
+func (s *stamps) stampID(attrs pcommon.Map, r *said, id *uuid, ours *own, replace bool, t *tally) {
 	if ours.text == "" {
 		return
 	}
@@ -301,7 +296,7 @@ func (s *stamps) stampID(attrs pcommon.Map, r *said, id uuid, ours own, replace 
 		overwrite = overwrite || s.overwrite.is(slot)
 	}
 	if !there {
-		s.put(attrs, r, id.slots[0], ours)
+		r.put(attrs, id.slots[0], ours)
 		return
 	}
 	if !replace && !overwrite {
@@ -368,13 +363,13 @@ func (w *wandbTarget) matches(attrs pcommon.Map) bool {
 }
 
 func (s *stamps) stampWandb(attrs pcommon.Map, r *said, target *wandbTarget, t *tally) {
-	for i, ours := range target.texts {
-		slot := slotWandb + i
+	for i := range target.texts {
+		ours, slot := &target.texts[i], slotWandb+i
 		if ours.text == "" || ours.text == r.texts[slot] || r.odd.is(slot) {
 			continue
 		}
 		if r.texts[slot] == "" {
-			s.put(attrs, r, slot, ours)
+			r.put(attrs, slot, ours)
 			continue
 		}
 		t.overwritten++

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
+	"github.com/lenscol/lenscol/internal/sharing"
 	"github.com/lenscol/lenscol/sdk/resource"
 	"github.com/lenscol/lenscol/sdk/semconv"
 )
@@ -130,7 +131,7 @@ func TestRepeatedKeysAreRenamedOnce(t *testing.T) {
 	for _, names := range []string{"both", "new"} {
 		m := pcommon.NewMap()
 		td.ResourceSpans().At(0).Resource().Attributes().CopyTo(m)
-		newRenamer(names).attributes(m)
+		newRenamer(names).attributes(m, &sharing.Room{}, 0)
 		if names == "both" {
 			require.Equal(t, len(many)+1, m.Len())
 		} else {
@@ -188,4 +189,27 @@ func FuzzWireBytes(f *testing.F) {
 			require.NoError(t, full[i].traces.ConsumeTraces(t.Context(), td))
 		}
 	})
+}
+
+// No name of the table is taken for one that has no other.
+func TestEveryNameOfTheTableIsRenamed(t *testing.T) {
+	table := semconv.Attributes()
+	for names, renamer := range map[string]semconv.Renamer{namesNew: semconv.ToNew(table), namesOld: semconv.ToOld(table)} {
+		renamed := 0
+		for _, line := range table {
+			for _, key := range []string{line.Old, line.New, line.Old + "x", line.New + "x"} {
+				want, ok := renamer.Rename(key)
+				if !ok {
+					want = key
+				} else {
+					renamed++
+				}
+				m := pcommon.NewMap()
+				m.PutStr(key, "value")
+				newRenamer(names).attributes(m, &sharing.Room{}, 0)
+				require.Equal(t, map[string]any{want: "value"}, m.AsRaw(), "%s %s", names, key)
+			}
+		}
+		require.GreaterOrEqual(t, renamed, len(table)/2)
+	}
 }
