@@ -255,7 +255,7 @@ func requireReceiveLimits(t *testing.T, conf *confmap.Conf) {
 		protocols := section.(map[string]any)["protocols"].(map[string]any)
 		for protocol, keys := range map[string][]string{
 			"grpc": {"endpoint", "max_recv_msg_size_mib", "max_concurrent_streams"},
-			"http": {"endpoint", "max_request_body_size", "read_header_timeout", "write_timeout", "idle_timeout"},
+			"http": {"endpoint", "max_request_body_size", "read_header_timeout", "read_timeout", "write_timeout", "idle_timeout"},
 		} {
 			limits, used := protocols[protocol].(map[string]any)
 			if !used {

@@ -47,7 +47,7 @@ func served(c *chaos, collector *testbed.Collector, l *load) {
 	c.archived(filepath.Join(collector.Dir, "lens-data"))
 }
 
-// idleConnections opens 10,000 connections that say nothing; senders that come later are served.
+// idleConnections opens 10,000 connections that say nothing; senders that come later are served, and the end is not held up.
 func idleConnections(c *chaos) {
 	const connections = 10_000
 	var limit syscall.Rlimit
@@ -71,14 +71,11 @@ func idleConnections(c *chaos) {
 	c.pass(forms(0, 10*time.Minute), "connections are held")
 	c.answers(c.start(collector, sender{spans: 5, limit: 50}, sender{spans: 5, http: true, limit: 50}), 100)
 	c.Logf("peak %d MiB", c.residentMiB(collector, "VmHWM"))
-	for _, conn := range held {
-		_ = conn.Close()
-	}
 	served(c, collector, l)
 }
 
 // slowHeaders opens connections that send a byte of a header now and then: over HTTP they are closed, and all the while others are served. So are they beside
-// bodies that never end and gRPC connections that never begin.
+// bodies that never end and gRPC connections that never begin, which do not hold up the end either.
 func slowHeaders(c *chaos) {
 	collector, l := archiving(c)
 	dial := func(address, beginning string) net.Conn {
@@ -89,11 +86,11 @@ func slowHeaders(c *chaos) {
 		require.NoError(c, err)
 		return conn
 	}
-	var drips, others []net.Conn
+	var drips []net.Conn
 	for range 300 {
 		drips = append(drips, dial(collector.HTTP, "POST /v1/traces HTTP/1.1\r\nHost: x\r\nX-Slow: "))
-		others = append(others, dial(collector.GRPC, "PRI * HTTP/2.0\r\n"))
-		others = append(others, dial(collector.HTTP, "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 1000\r\n\r\n\x0a"))
+		dial(collector.GRPC, "PRI * HTTP/2.0\r\n")
+		dial(collector.HTTP, "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 1000\r\n\r\n\x0a")
 	}
 	closed := 0
 	c.eventually(func() bool {
@@ -106,18 +103,6 @@ func slowHeaders(c *chaos) {
 		time.Sleep(200 * time.Millisecond) // The drip.
 		return closed == len(drips)
 	}, func() string { return fmt.Sprintf("%d of %d connections are closed", closed, len(drips)) })
-	c.answers(l, 50)
-	if *long {
-		// They hold up the end, bodies for the receiver's read_timeout and gRPC for two minutes, which cannot be set: docs/reliability.md.
-		c.endsBySIGTERM(collector, 3*time.Minute)
-		l.gone.Store(true)
-		c.stop(l)
-		c.archived(filepath.Join(collector.Dir, "lens-data"))
-		return
-	}
-	for _, conn := range others {
-		_ = conn.Close()
-	}
 	served(c, collector, l)
 }
 

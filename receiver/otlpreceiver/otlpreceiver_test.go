@@ -1,0 +1,99 @@
+// Copyright The lenscol Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpreceiver
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	core "go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A connection that says nothing, or half of what it should, does not hold up the end; one that speaks is served by all signals' server until then.
+func TestSilentConnectionsDoNotHoldUpTheEnd(t *testing.T) {
+	handshakeTimeout = 100 * time.Millisecond
+	factory := NewFactory()
+	cfg := factory.CreateDefaultConfig().(*core.Config)
+	address := freeAddress(t)
+	cfg.Protocols.GRPC.GetOrInsertDefault().NetAddr.Endpoint = address
+	before := *cfg.Protocols.GRPC.Get()
+
+	set := receivertest.NewNopSettings(factory.Type())
+	sink := &consumertest.TracesSink{}
+	traces, err := factory.CreateTraces(t.Context(), set, cfg, sink)
+	require.NoError(t, err)
+	logs, err := factory.CreateLogs(t.Context(), set, cfg, consumertest.NewNop())
+	require.NoError(t, err)
+	require.NoError(t, traces.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, logs.Start(t.Context(), componenttest.NewNopHost()))
+	require.Equal(t, before, *cfg.Protocols.GRPC.Get(), "what a reload compares is as it was")
+
+	for _, beginning := range []string{"", "PRI * HTTP/2.0\r\n"} {
+		conn, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = conn.Write([]byte(beginning))
+		require.NoError(t, err)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	td := ptrace.NewTraces()
+	td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+	_, err = ptraceotlp.NewGRPCClient(conn).Export(t.Context(), ptraceotlp.NewExportRequestFromTraces(td))
+	require.NoError(t, err)
+	require.Equal(t, 1, sink.SpanCount())
+	require.NoError(t, conn.Close())
+
+	ended := make(chan error, 2)
+	go func() {
+		ended <- traces.Shutdown(context.Background())
+		ended <- logs.Shutdown(context.Background())
+	}()
+	for range 2 {
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		case <-time.After(time.Minute): // The core's takes two.
+			require.Fail(t, "it does not end")
+		}
+	}
+}
+
+// What the receiver reports reaches the host.
+func TestStatusReachesTheHost(t *testing.T) {
+	reported := &reporter{Host: componenttest.NewNopHost()}
+	componentstatus.ReportStatus(host{reported}, componentstatus.NewEvent(componentstatus.StatusOK))
+	require.EqualValues(t, 1, reported.events.Load())
+}
+
+type reporter struct {
+	component.Host
+	events atomic.Int32
+}
+
+func (r *reporter) Report(*componentstatus.Event) { r.events.Add(1) }
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
