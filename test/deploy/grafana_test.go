@@ -8,10 +8,8 @@ package deploy
 import (
 	"encoding/json"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,67 +21,21 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/lenscol/lenscol/internal/testbed"
+	"github.com/lenscol/lenscol/test/prometheustest"
 )
 
-// prometheus is a real one, that scrapes a collector as deploy/docker/prometheus.yml says, every second.
-type prometheus struct{ url string }
-
-// startPrometheus starts it for a collector's own metrics and those of its jobs, and returns when it answers.
-func startPrometheus(t *testing.T, own, jobs string) *prometheus {
+// startPrometheus starts one that scrapes a collector's own metrics and those of its jobs as deploy/docker/prometheus.yml says, every second.
+func startPrometheus(t *testing.T, own, jobs string) *prometheustest.Prometheus {
 	t.Helper()
-	program := need(t, "prometheus", "Debian's prometheus")
-	dir := t.TempDir()
-	config := strings.NewReplacer("lenscol:8889", jobs, "lenscol:8888", own, "15s", "1s").Replace(read(t, "docker", "prometheus.yml"))
+	alerts, err := filepath.Abs(deployed(t, "grafana", "alerts.yaml"))
+	require.NoError(t, err)
+	config := strings.NewReplacer("lenscol:8889", jobs, "lenscol:8888", own, "15s", "1s", "alerts.yaml", alerts).Replace(read(t, "docker", "prometheus.yml"))
 	require.Contains(t, config, "evaluation_interval: 1s")
+	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "alerts.yaml"), []byte(read(t, "grafana", "alerts.yaml")), 0o600))
+	need(t, "promtool", "Debian's prometheus")
 	run(t, dir, "promtool", "check", "config", "prometheus.yml")
-	address := "127.0.0.1:" + testbed.FreePort(t)
-	cmd := exec.Command(program, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address="+address,
-		"--query.lookback-delta=10s") // What is silent for five minutes, is here for ten seconds.
-	cmd.Dir = dir
-	log, err := os.Create(filepath.Join(dir, "log"))
-	require.NoError(t, err)
-	cmd.Stderr = log
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = log.Close()
-	})
-	p := &prometheus{"http://" + address}
-	require.Eventually(t, func() bool { return status(t, p.url+"/-/ready") == http.StatusOK }, time.Minute, 100*time.Millisecond)
-	return p
-}
-
-// get decodes the data of an answer of Prometheus's API.
-func (p *prometheus) get(t *testing.T, path string, query url.Values, data any) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path+"?"+query.Encode(), http.NoBody)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	answer := struct {
-		Status, Error string
-		Data          any
-	}{Data: data}
-	require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
-	require.Equal(t, "success", answer.Status, "%s: %s", query, answer.Error)
-}
-
-// values are the values of a query's result, one a series, as text.
-func (p *prometheus) values(t *testing.T, query string) []string {
-	t.Helper()
-	var data struct {
-		Result []struct{ Value [2]any }
-	}
-	p.get(t, "/api/v1/query", url.Values{"query": {query}}, &data)
-	var values []string
-	for _, series := range data.Result {
-		values = append(values, series.Value[1].(string))
-	}
-	return values
+	return prometheustest.Start(t, config, "--query.lookback-delta=10s") // What is silent for five minutes, is here for ten seconds.
 }
 
 // deaf is a backend for OTLP over gRPC that never answers.
@@ -101,7 +53,7 @@ func deaf(t *testing.T) (address string) {
 
 // observed is a collector with the run of a while behind it and with a backend that answers nothing, and the Prometheus that has scraped it.
 type observed struct {
-	*prometheus
+	*prometheustest.Prometheus
 	collector *testbed.Collector
 	client    *testbed.Client
 	run       simulated
@@ -127,7 +79,7 @@ func observe(t *testing.T) *observed {
 func (o *observed) has(t *testing.T, query, of string) {
 	t.Helper()
 	for range 30 {
-		if len(o.values(t, query)) > 0 {
+		if len(o.Query(query)) > 0 {
 			return
 		}
 		o.tick(t)
@@ -152,7 +104,7 @@ func (o *observed) alerts(t *testing.T) map[string]string {
 			Rules []struct{ Name, Type, State, Health, LastError string }
 		}
 	}
-	o.get(t, "/api/v1/rules", nil, &data)
+	o.Get("/api/v1/rules", nil, &data)
 	states := map[string]string{}
 	for _, group := range data.Groups {
 		for _, rule := range group.Rules {

@@ -33,11 +33,7 @@ func deliveries(t *testing.T) []delivery {
 		}
 	}
 	for _, capture := range testbed.Captures(t) {
-		read := oracle.FromProto
-		if capture.JSON {
-			read = oracle.FromJSON
-		}
-		request, err := read(capture.Signal, capture.Body)
+		request, err := oracle.From(capture.Signal, capture.JSON, capture.Body)
 		require.NoError(t, err, capture.Name)
 		want := request.Expect()
 		require.NotEmpty(t, want, capture.Name)

@@ -147,11 +147,7 @@ func (w *wire) items(t *testing.T, contentType, encoding string, chunked bool) m
 		}
 		message, err := io.ReadAll(body)
 		require.NoError(t, err)
-		read := oracle.FromProto
-		if contentType == testbed.JSON {
-			read = oracle.FromJSON
-		}
-		sent, err := read(r.signal, message)
+		sent, err := oracle.From(r.signal, contentType == testbed.JSON, message)
 		require.NoError(t, err, "%q", message)
 		items[r.signal] = append(items[r.signal], sent.Expect()...)
 	}

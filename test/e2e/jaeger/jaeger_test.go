@@ -135,11 +135,7 @@ func requests(t *testing.T) (all []*coltracepb.ExportTraceServiceRequest) {
 		if capture.Signal != "traces" {
 			continue
 		}
-		read := oracle.FromProto
-		if capture.JSON {
-			read = oracle.FromJSON
-		}
-		request, err := read(capture.Signal, capture.Body)
+		request, err := oracle.From(capture.Signal, capture.JSON, capture.Body)
 		require.NoError(t, err)
 		all = append(all, request.Traces)
 	}

@@ -19,6 +19,14 @@ type Request struct {
 	Logs    *collogspb.ExportLogsServiceRequest
 }
 
+// From reads a request that is OTLP/JSON, or the protobuf message. signal is traces, metrics or logs.
+func From(signal string, isJSON bool, body []byte) (Request, error) {
+	if isJSON {
+		return FromJSON(signal, body)
+	}
+	return FromProto(signal, body)
+}
+
 // FromProto reads the protobuf message of a request. signal is traces, metrics or logs.
 func FromProto(signal string, body []byte) (Request, error) {
 	var r Request

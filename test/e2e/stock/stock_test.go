@@ -338,11 +338,7 @@ func sendAll(t *testing.T, collector *testbed.Collector, attributes ...*commonpb
 		}
 	}
 	for _, capture := range testbed.Captures(t) {
-		read := oracle.FromProto
-		if capture.JSON {
-			read = oracle.FromJSON
-		}
-		request, err := read(capture.Signal, capture.Body)
+		request, err := oracle.From(capture.Signal, capture.JSON, capture.Body)
 		require.NoError(t, err)
 		send(request)
 	}

@@ -58,11 +58,7 @@ func TestCaptures(t *testing.T) {
 		if capture.Signal != "traces" {
 			continue
 		}
-		read := oracle.FromProto
-		if capture.JSON {
-			read = oracle.FromJSON
-		}
-		request, err := read(capture.Signal, capture.Body)
+		request, err := oracle.From(capture.Signal, capture.JSON, capture.Body)
 		require.NoError(t, err)
 		// Captures of one scenario repeat ids: each goes to a project of its own.
 		project := strings.NewReplacer("/", "-").Replace(capture.Name)
