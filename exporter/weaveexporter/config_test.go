@@ -91,7 +91,7 @@ func TestValidate(t *testing.T) {
 		{"small spans", "limits: {span_bytes: 16383}", "limits::span_bytes is 16383: must be at least 16384"},
 		{"small requests", "limits: {request_bytes: 32767}", "limits::request_bytes is 32767: must be at least 32768"},
 		{"endpoint", "endpoint: https://trace.wandb.ai", "endpoint: is not a setting here; use base_url"},
-		{"queue that drops", "sending_queue: {batch: {max_size: 3000000}}", "sending_queue::batch::max_size: must be 0 where batches are measured in bytes"},
+		{"queue that drops", "sending_queue: {batch: {sizer: bytes, max_size: 3000000}}", "sending_queue::batch::max_size: must be 0 where batches are measured in bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			setEnv(t, map[string]string{"WANDB_API_KEY": weavetest.Key})

@@ -159,7 +159,7 @@ func TestNothingIsLostInTheHelper(t *testing.T) {
 	fake := weavetest.New(t, weavetest.Options{})
 	e, b := newWhole(t, componenttest.NewNopHost(), fake, func(cfg *Config) {
 		cfg.QueueConfig.Get().QueueSize = 1 << 20
-		cfg.QueueConfig.Get().Batch.Get().MinSize = 64 << 10
+		cfg.QueueConfig.Get().Batch.Get().MinSize = 2
 	})
 	td := ptrace.NewTraces()
 	all := addSpans(td, "", 0, 3)
@@ -300,7 +300,7 @@ func TestBooksClose(t *testing.T) {
 	)
 	e, b := newWhole(t, componenttest.NewNopHost(), fake, func(cfg *Config) {
 		cfg.QueueConfig.Get().Batch.Get().FlushTimeout = 5 * time.Millisecond
-		cfg.QueueConfig.Get().Batch.Get().MinSize = 16 << 10
+		cfg.QueueConfig.Get().Batch.Get().MinSize = 100
 	})
 	const senders, batches, size = 8, 20, 30
 	var all sync.WaitGroup
