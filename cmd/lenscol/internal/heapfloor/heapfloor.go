@@ -19,7 +19,7 @@ import (
 )
 
 // Floor is the size up to which the heap grows before it is collected, in bytes.
-const Floor = 128 << 20
+const Floor = 96 << 20
 
 // Keep begins to keep the floor, or less where there is little memory: an eighth of the machine's or the container's. It does nothing where
 // GOGC or GOMEMLIMIT says what is wanted.
