@@ -44,7 +44,7 @@ var (
 )
 
 // otlpSettings differ from the defaults by a queue that has senders wait, where the default refuses them.
-const otlpSettings = "{endpoint: GRPC, tls: {insecure: true}, sending_queue: {block_on_overflow: true}}"
+const otlpSettings = "{endpoint: GRPC, tls: {insecure: true}, sending_queue: {block_on_overflow: true}, compression: none}"
 
 // filter keeps the last rank, as NeMo Lens's documentation has it done.
 func filter(world int) part {
