@@ -31,9 +31,10 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	ranks  = 8
-	sends  = 2
-	points = sends * ranks * 3
+	ranks     = 8
+	processes = ranks + 1 // The last one is a checkpoint worker of rank 0.
+	sends     = 2
+	points    = sends * processes * 3
 )
 
 // Prometheus pulls, as docs/grafana.md has it, the metrics of all ranks, and those of the collector.
@@ -78,8 +79,8 @@ func start(t *testing.T, config string, env ...string) *testbed.Collector {
 		Args: []string{"--config", "lenscol:" + config}, Env: append(env, "LENSCOL_HOST=127.0.0.1", "LENSCOL_HEALTH_PORT="+testbed.FreePort(t))})
 }
 
-// requireAll sends twice what the ranks measure, and each time waits until Prometheus has it, to the last bit: a series a rank, of
-// histograms a series a rank and bucket, and the exemplars with their traces.
+// requireAll sends twice what the ranks measure, and each time waits until Prometheus has it, to the last bit: a series a process, of
+// histograms a series a process and bucket, and the exemplars with their traces.
 func requireAll(t *testing.T, collector *testbed.Collector, prometheus *prometheustest.Prometheus) {
 	t.Helper()
 	client := collector.Client()
@@ -127,7 +128,7 @@ func exemplarText(series, trace, span string, value, seconds float64) string {
 	return fmt.Sprintf("%s: trace %s span %s value %v at %.3f", series, trace, span, value, seconds)
 }
 
-// moment is what all ranks measure at one time.
+// moment is what all processes measure at one time.
 type moment struct {
 	n  int // which one, from 0
 	at time.Time
@@ -135,49 +136,54 @@ type moment struct {
 
 var bounds = []float64{1, 10, 100}
 
-func (m moment) loss(rank int) float64 { return float64(rank+1)/3 + float64(m.n) }
-func (m moment) tokens(rank int) int64 { return 1<<40 + int64(rank+1000*m.n) }
-func (m moment) buckets(rank int) []uint64 {
-	return []uint64{uint64(m.n + 1), uint64(rank + 1), 0, uint64(m.n + 2)}
+func (m moment) loss(process int) float64 { return float64(process+1)/3 + float64(m.n) }
+func (m moment) tokens(process int) int64 { return 1<<40 + int64(process+1000*m.n) }
+func (m moment) buckets(process int) []uint64 {
+	return []uint64{uint64(m.n + 1), uint64(process + 1), 0, uint64(m.n + 2)}
 }
-func (m moment) sum(rank int) float64 { return 1234.5 + float64(rank) + float64(m.n) }
+func (m moment) sum(process int) float64 { return 1234.5 + float64(process) + float64(m.n) }
 
-// ids are of the span in which an exemplar was measured, one a rank, moment and bucket.
-func (m moment) ids(rank, bucket int) (trace, span []byte) {
-	span = binary.BigEndian.AppendUint64(nil, uint64(1+rank*1000+m.n*10+bucket))
+// ids are of the span in which an exemplar was measured, one a process, moment and bucket.
+func (m moment) ids(process, bucket int) (trace, span []byte) {
+	span = binary.BigEndian.AppendUint64(nil, uint64(1+process*1000+m.n*10+bucket))
 	return append([]byte("lenscol!"), span...), span
 }
 
 func (m moment) request() *colmetricspb.ExportMetricsServiceRequest {
 	req := &colmetricspb.ExportMetricsServiceRequest{}
 	now, begin := uint64(m.at.UnixNano()), uint64(m.at.Add(-time.Minute).UnixNano())
-	for rank := range ranks {
+	for process := range processes {
 		exemplar := func(bucket int, value float64) *metricspb.Exemplar {
-			trace, span := m.ids(rank, bucket)
+			trace, span := m.ids(process, bucket)
 			return &metricspb.Exemplar{TimeUnixNano: now, TraceId: trace, SpanId: span, Value: &metricspb.Exemplar_AsDouble{AsDouble: value}}
 		}
 		var count uint64
-		for _, n := range m.buckets(rank) {
+		for _, n := range m.buckets(process) {
 			count += n
 		}
-		sum := m.sum(rank)
+		sum := m.sum(process)
+		rank, instance, _ := identity(process)
+		role := "trainer"
+		if process == ranks {
+			role = "checkpoint"
+		}
 		req.ResourceMetrics = append(req.ResourceMetrics, &metricspb.ResourceMetrics{
 			Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{
-				text("service.name", "megatron"), text("service.instance.id", fmt.Sprint("run-1-rank", rank)), text("nemo.run.id", "run-1"),
+				text("service.name", "megatron"), text("service.instance.id", instance), text("nemo.run.id", "run-1"), text("nv.dl.role", role),
 				text("host.name", fmt.Sprint("node-", rank/4)), {Key: "dl.rank", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: int64(rank)}}},
 			}},
 			ScopeMetrics: []*metricspb.ScopeMetrics{{Metrics: []*metricspb.Metric{
 				{Name: "megatron.training.loss", Data: &metricspb.Metric_Gauge{Gauge: &metricspb.Gauge{DataPoints: []*metricspb.NumberDataPoint{
-					{TimeUnixNano: now, Value: &metricspb.NumberDataPoint_AsDouble{AsDouble: m.loss(rank)}},
+					{TimeUnixNano: now, Value: &metricspb.NumberDataPoint_AsDouble{AsDouble: m.loss(process)}},
 				}}}},
 				{Name: "megatron.training.tokens", Data: &metricspb.Metric_Sum{Sum: &metricspb.Sum{
 					AggregationTemporality: metricspb.AggregationTemporality_AGGREGATION_TEMPORALITY_CUMULATIVE, IsMonotonic: true,
-					DataPoints: []*metricspb.NumberDataPoint{{StartTimeUnixNano: begin, TimeUnixNano: now, Value: &metricspb.NumberDataPoint_AsInt{AsInt: m.tokens(rank)}}},
+					DataPoints: []*metricspb.NumberDataPoint{{StartTimeUnixNano: begin, TimeUnixNano: now, Value: &metricspb.NumberDataPoint_AsInt{AsInt: m.tokens(process)}}},
 				}}},
 				{Name: "megatron.training.step_duration_ms", Unit: "ms", Data: &metricspb.Metric_Histogram{Histogram: &metricspb.Histogram{
 					AggregationTemporality: metricspb.AggregationTemporality_AGGREGATION_TEMPORALITY_CUMULATIVE,
 					DataPoints: []*metricspb.HistogramDataPoint{{
-						StartTimeUnixNano: begin, TimeUnixNano: now, Count: count, Sum: &sum, ExplicitBounds: bounds, BucketCounts: m.buckets(rank),
+						StartTimeUnixNano: begin, TimeUnixNano: now, Count: count, Sum: &sum, ExplicitBounds: bounds, BucketCounts: m.buckets(process),
 						Exemplars: []*metricspb.Exemplar{exemplar(1, 5), exemplar(3, 500)},
 					}},
 				}}},
@@ -190,13 +196,13 @@ func (m moment) request() *colmetricspb.ExportMetricsServiceRequest {
 // series are what Prometheus must have of the moment.
 func (m moment) series() map[string][]float64 {
 	all := map[string][]float64{}
-	for rank := range ranks {
-		add := func(name, le string, value float64) { all[seriesOf(rank, name, le)] = []float64{value} }
-		add("megatron_training_loss", "", m.loss(rank))
-		add("megatron_training_tokens_total", "", float64(m.tokens(rank)))
-		add(duration+"_sum", "", m.sum(rank))
+	for process := range processes {
+		add := func(name, le string, value float64) { all[seriesOf(process, name, le)] = []float64{value} }
+		add("megatron_training_loss", "", m.loss(process))
+		add("megatron_training_tokens_total", "", float64(m.tokens(process)))
+		add(duration+"_sum", "", m.sum(process))
 		var count uint64
-		for i, n := range m.buckets(rank) {
+		for i, n := range m.buckets(process) {
 			count += n
 			le := "+Inf"
 			if i < len(bounds) {
@@ -211,16 +217,27 @@ func (m moment) series() map[string][]float64 {
 
 const duration = "megatron_training_step_duration_ms_milliseconds"
 
-func seriesOf(rank int, name, le string) string {
-	return series(name, strconv.Itoa(rank), fmt.Sprint("run-1-rank", rank), fmt.Sprint("node-", rank/4), "megatron", le)
+func seriesOf(process int, name, le string) string {
+	rank, _, instance := identity(process)
+	return series(name, strconv.Itoa(rank), instance, fmt.Sprint("node-", rank/4), "megatron", le)
+}
+
+// identity is the rank of a process, the instance id that it sends and the one that it has in Prometheus: NeMo Lens's checkpoint workers
+// send that of their trainer.
+func identity(process int) (rank int, sent, instance string) {
+	if process == ranks {
+		return 0, "run-1-rank0", "run-1-checkpoint-rank0"
+	}
+	sent = fmt.Sprint("run-1-rank", process)
+	return process, sent, sent
 }
 
 func (m moment) exemplars() (all []string) {
-	for rank := range ranks {
+	for process := range processes {
 		for bucket, value := range map[int]float64{1: 5, 3: 500} {
-			trace, span := m.ids(rank, bucket)
+			trace, span := m.ids(process, bucket)
 			le := map[int]string{1: "10", 3: "+Inf"}[bucket]
-			all = append(all, exemplarText(seriesOf(rank, duration+"_bucket", le), hex.EncodeToString(trace), hex.EncodeToString(span), value,
+			all = append(all, exemplarText(seriesOf(process, duration+"_bucket", le), hex.EncodeToString(trace), hex.EncodeToString(span), value,
 				float64(m.at.UnixMilli())/1000))
 		}
 	}
