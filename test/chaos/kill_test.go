@@ -230,7 +230,13 @@ func corruptQueue(c *chaos) {
 		collector.Start()
 		c.finish(c.start(collector, sender{spans: 50, text: 200, limit: 40}))
 		collector.Stop()
-		c.Logf("%s: %s; said: %.2000s", name, c.book.balance(0), collector.Stderr()[said:])
+		if c.book.balance(0).lost > 0 {
+			require.Contains(c, collector.Stderr()[said:], "is torn and was set aside", name)
+			aside, err := filepath.Glob(path + ".*.backup")
+			require.NoError(c, err)
+			require.Len(c, aside, 1, name)
+		}
+		c.Log(name, c.book.balance(0))
 		c.book.excuse(before)
 		backend.close()
 	}
