@@ -26,21 +26,22 @@ import (
 
 // elsewhere are the pages whose blocks other tests run, or that have none, and which those are.
 var elsewhere = map[string]string{
-	"deploy.md":    "test/deploy",
-	"README.md":    "no blocks",
-	"cli.md":       "cmd/lenscol/internal/command, test/e2e",
-	"decisions.md": "no blocks",
-	"enrich.md":    "processor/runidenricher",
-	"format.md":    "exporter/jsonlexporter",
-	"health.md":    "extension/lenshealth",
-	"jsonl.md":     "test/questions",
-	"ocb.md":       "test/ocb",
-	"ranks.md":     "processor/rankfilter",
-	"report.md":    "internal/report",
-	"runs.md":      "extension/lenshealth",
-	"sdk.md":       "sdk, test/sdk",
-	"weave.md":     "exporter/weaveexporter",
-	"whole-job.md": "test/interop/job",
+	"deploy.md":      "test/deploy",
+	"README.md":      "no blocks",
+	"cli.md":         "cmd/lenscol/internal/command, test/e2e",
+	"decisions.md":   "no blocks",
+	"enrich.md":      "processor/runidenricher",
+	"format.md":      "exporter/jsonlexporter",
+	"health.md":      "extension/lenshealth",
+	"jsonl.md":       "test/questions",
+	"ocb.md":         "test/ocb",
+	"ranks.md":       "processor/rankfilter",
+	"reliability.md": "test/chaos",
+	"report.md":      "internal/report",
+	"runs.md":        "extension/lenshealth",
+	"sdk.md":         "sdk, test/sdk",
+	"weave.md":       "exporter/weaveexporter",
+	"whole-job.md":   "test/interop/job",
 }
 
 const folder = "../../docs"
