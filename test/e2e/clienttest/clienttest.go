@@ -40,6 +40,7 @@ func Test(t *testing.T, contentType string, chunked bool, name string, args ...s
 				Args: []string{"--config", "lenscol:archive"}, Env: []string{"LENSCOL_HOST=127.0.0.1", "LENSCOL_HEALTH_PORT=" + testbed.FreePort(t)}})
 			wire := newWire(t, collector.HTTP)
 			printed := run(t, exec.CommandContext(t.Context(), name, append(args[:len(args):len(args)], wire.url, compression)...))
+			wire.close()
 			collector.Stop()
 
 			want := wire.items(t, contentType, strings.TrimPrefix(compression, "none"), chunked)
@@ -94,7 +95,8 @@ func requirePrinted(t *testing.T, printed []byte, spans []oracle.Item) {
 
 // wire is a proxy in front of a collector.
 type wire struct {
-	url string
+	url   string
+	close func() // waits for the requests that are under way
 
 	mu       sync.Mutex
 	requests []request
@@ -122,11 +124,12 @@ func newWire(t *testing.T, collector string) *wire {
 		defer w.mu.Unlock()
 		w.requests = append(w.requests, seen)
 	}))
-	t.Cleanup(func() {
+	w.url = server.URL
+	w.close = func() {
 		server.Close()
 		transport.CloseIdleConnections()
-	})
-	w.url = server.URL
+	}
+	t.Cleanup(w.close)
 	return w
 }
 
