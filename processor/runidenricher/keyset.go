@@ -14,9 +14,9 @@ func (b *bits) is(slot int) bool { return b[slot>>6]&(1<<(slot&63)) != 0 }
 // keyset finds the slot of a key in a few nanoseconds: a hash table that looks at the length and three bytes of a key, with the
 // next place for what collides.
 type keyset struct {
-	keys    []string
-	lengths uint64               // bit n: there is a key of n bytes; the last one: of as many or more
-	table   [4 * maxSlots]uint16 // slot + 1, 0 for empty
+	keys   []string
+	filter filter
+	table  [4 * maxSlots]uint16 // slot + 1, 0 for empty
 }
 
 // add returns the slot of key, a new one if it has none. There can be maxSlots of them.
@@ -25,7 +25,7 @@ func (k *keyset) add(key string) int {
 		return slot
 	}
 	k.keys = append(k.keys, key)
-	k.lengths |= 1 << min(len(key), 63)
+	k.filter.add(key)
 	at := place(key)
 	for k.table[at] != 0 {
 		at = (at + 1) % uint(len(k.table))
@@ -34,21 +34,35 @@ func (k *keyset) add(key string) int {
 	return len(k.keys) - 1
 }
 
-// slot returns the slot of key, or -1. Most keys are told by their length.
+// slot returns the slot of key, or -1.
 func (k *keyset) slot(key string) int {
-	if k.lengths&(1<<min(len(key), 63)) == 0 {
-		return -1
-	}
-	return k.find(key)
-}
-
-func (k *keyset) find(key string) int {
 	for at := place(key); k.table[at] != 0; at = (at + 1) % uint(len(k.table)) {
 		if slot := int(k.table[at]) - 1; k.keys[slot] == key {
 			return slot
 		}
 	}
 	return -1
+}
+
+// filter tells most keys that are none of a set, by length and first letter.
+type filter struct {
+	lengths uint64      // bit n%64: there is a key of n bytes
+	first   [256]uint64 // the same of the keys that begin with a letter
+}
+
+func (f *filter) add(key string) {
+	if key != "" {
+		f.lengths |= 1 << (len(key) & 63)
+		f.first[key[0]] |= 1 << (len(key) & 63)
+	}
+}
+
+// addPrefix adds all keys that begin so.
+func (f *filter) addPrefix(prefix string) { f.lengths, f.first[prefix[0]] = ^uint64(0), ^uint64(0) }
+
+func (f *filter) may(key string) bool {
+	bit := uint64(1) << (len(key) & 63)
+	return f.lengths&bit != 0 && key != "" && f.first[key[0]]&bit != 0
 }
 
 func place(key string) uint {

@@ -22,14 +22,14 @@ type renamer struct {
 	shares            bool // keys may share values
 	both              bool
 	keys              []semconv.Renamer // both: to new, to old
-	may               [256]uint64       // by first letter, bit n: a key of n bytes may have another name; the last bit: of as many or more
+	renames           filter            // keys that may have another name
 	spanNames, metric semconv.Renamer   // a span has one name, so both leaves it alone
 }
 
 func newRenamer(names string) *renamer {
 	toNew, toOld := semconv.ToNew, semconv.ToOld
 	attributes, spans, metrics := semconv.Attributes(), semconv.Spans(), semconv.Metrics()
-	r := &renamer{shares: sharing.Allowed(), may: mayRename(attributes)}
+	r := &renamer{shares: sharing.Allowed(), renames: renames(attributes)}
 	switch names {
 	case namesBoth:
 		r.both, r.keys = true, []semconv.Renamer{toNew(attributes), toOld(attributes)}
@@ -43,18 +43,18 @@ func newRenamer(names string) *renamer {
 	return r
 }
 
-// mayRename tells most keys that have no other name by first letter and length, of both generations.
-func mayRename(table []semconv.Rename) (may [256]uint64) {
+// renames are the keys that may have another name, in both generations.
+func renames(table []semconv.Rename) (keys filter) {
 	for _, line := range table {
 		for _, name := range []string{line.Old, line.New} {
 			if strings.HasSuffix(name, ".") { // the beginning of a key
-				may[name[0]] = ^uint64(0)
+				keys.addPrefix(name)
 			} else {
-				may[name[0]] |= 1 << min(len(name), 63)
+				keys.add(name)
 			}
 		}
 	}
-	return may
+	return keys
 }
 
 // attributes renames keys. A key may be there more than once (OTLP forbids it, decoders let it pass): the first one is renamed, and a
@@ -67,7 +67,7 @@ func (r *renamer) attributes(m pcommon.Map, room *sharing.Room, others int) {
 	var buffer [16]rename
 	found := buffer[:0] // each key of the table once, however often it is there
 	for key := range m.All() {
-		if key == "" || r.may[key[0]]&(1<<min(len(key), 63)) == 0 {
+		if !r.renames.may(key) {
 			continue
 		}
 		for _, keys := range r.keys {

@@ -58,7 +58,29 @@ func newStamps(cfg *Config, system resource.System) *stamps {
 			s.own(slotWandb, rule.Entity), s.own(slotWandb+1, rule.Project), s.own(slotWandb+2, rule.RunID),
 		}})
 	}
+	s.keys.filter = filter{}
+	for slot, key := range s.keys.keys {
+		if s.asksFor(slot) {
+			s.keys.filter.add(key)
+		}
+	}
 	return s
+}
+
+// asksFor reports whether it matters that a resource has the key of a slot.
+func (s *stamps) asksFor(slot int) bool {
+	switch {
+	case s.stamped.is(slot) || s.overwrite.is(slot):
+		return true
+	case slot == slotPod:
+		return s.pod != ""
+	case slot == slotHost:
+		return s.host != ""
+	case slot >= slotWandb && slot < len(specialKeys):
+		return s.wandb != nil || len(s.rules) > 0
+	default:
+		return true
+	}
 }
 
 // learnJob takes all that the environment of the job says.

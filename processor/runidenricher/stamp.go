@@ -95,6 +95,9 @@ type said struct {
 
 func (s *stamps) read(attrs pcommon.Map, r *said) {
 	for key, v := range attrs.All() {
+		if !s.keys.filter.may(key) { // most of them
+			continue
+		}
 		slot := s.keys.slot(key)
 		if slot < 0 {
 			continue
