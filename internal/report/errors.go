@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -32,7 +33,7 @@ type errorGroup struct {
 var beyond = errorKey{name: "others"}
 
 // secrets are taken out of messages: a report is handed around.
-var secrets = func() *redact.Redactor {
+var secrets = sync.OnceValue(func() *redact.Redactor {
 	cfg := redact.DefaultConfig()
 	cfg.Patterns = redact.Ready()
 	r, err := redact.New(cfg)
@@ -40,7 +41,7 @@ var secrets = func() *redact.Redactor {
 		panic(err) // The patterns are fixed.
 	}
 	return r
-}()
+})
 
 // span takes a span whose status is ERROR.
 func (l errorList) span(span ptrace.Span, t told, m *member) {
@@ -80,7 +81,7 @@ func (l errorList) add(key errorKey, message string, at int64, m *member) {
 	g.count++
 	if g.first == 0 || at < g.first {
 		const scanned = 4 * maxText // A secret that is cut must be seen whole.
-		message, _ = secrets.Text(message[:min(len(message), scanned)], secrets.NewCounts())
+		message, _ = secrets().Text(message[:min(len(message), scanned)], secrets().NewCounts())
 		g.first, g.message = at, clip(message)
 	}
 	if m != nil {

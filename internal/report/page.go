@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/dustin/go-humanize"
 )
@@ -20,22 +21,25 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"duration": Duration,
-	"percent":  percent,
-	"time":     clockTime,
-	"count":    humanize.Comma,
-	"step":     stepOr,
-	"add":      func(a, b int) int { return a + b },
-	"restarts": restarts,
-	"error":    func(x float64) string { return fmt.Sprintf("%.2g %%", 100*x) },
-	"over":     func(x float64) string { return fmt.Sprintf("%+.1f %%", 100*x) },
-	"join":     func(list []string) string { return strings.Join(list, ", ") },
-	"class":    func(name string) string { return fmt.Sprintf("b%d", bucketOf[name]) },
-	"rank":     func(r *Run, s Slow) Rank { return r.rankOf(s) },
-	"width":    func(x float64) string { return fmt.Sprintf("%.3f", 100*x) },
-	"first":    func(n int, of any) any { return firstRows(n, of) },
-}).ParseFS(pageFiles, "page/page.html"))
+// pageTemplate is parsed when it is needed: a collector that starts pays nothing for it.
+var pageTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page.html").Funcs(template.FuncMap{
+		"duration": Duration,
+		"percent":  percent,
+		"time":     clockTime,
+		"count":    humanize.Comma,
+		"step":     stepOr,
+		"add":      func(a, b int) int { return a + b },
+		"restarts": restarts,
+		"error":    func(x float64) string { return fmt.Sprintf("%.2g %%", 100*x) },
+		"over":     func(x float64) string { return fmt.Sprintf("%+.1f %%", 100*x) },
+		"join":     func(list []string) string { return strings.Join(list, ", ") },
+		"class":    func(name string) string { return fmt.Sprintf("b%d", bucketOf[name]) },
+		"rank":     func(r *Run, s Slow) Rank { return r.rankOf(s) },
+		"width":    func(x float64) string { return fmt.Sprintf("%.3f", 100*x) },
+		"first":    func(n int, of any) any { return firstRows(n, of) },
+	}).ParseFS(pageFiles, "page/page.html"))
+})
 
 // pageRows is how many rows of a table the page has.
 const pageRows = 100
@@ -79,7 +83,7 @@ func WritePage(w io.Writer, s Summary) error {
 		data.Runs = append(data.Runs, pageRun{r, r.drawTimeLine(), r.drawSteps(), r.drawRanks()})
 	}
 	var page bytes.Buffer // Whole or not at all.
-	if err := pageTemplate.Execute(&page, data); err != nil {
+	if err := pageTemplate().Execute(&page, data); err != nil {
 		return err
 	}
 	_, err = page.WriteTo(w)
