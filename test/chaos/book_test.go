@@ -169,9 +169,9 @@ func (b *book) firstLost() string {
 // TestBook breaks books in every way: none may close.
 func TestBook(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		break_ func(*book)
-		want   string // empty where the books close
+		name  string
+		spoil func(*book)
+		want  string // empty where the books close
 	}{
 		{"whole", func(*book) {}, ""},
 		{"a span lost", func(b *book) { b.spans[7].delivered = 0 }, "sent 20000 delivered 19999 counted 0 lost 1 duplicates 0"},
@@ -193,7 +193,7 @@ func TestBook(t *testing.T) {
 			for i := range 20_000 {
 				b.deliver([][]byte{b.id(i)})
 			}
-			tt.break_(b)
+			tt.spoil(b)
 			require.Equal(t, tt.want == "", b.balance(0).closed())
 			if tt.want != "" {
 				require.Equal(t, tt.want, b.balance(0).String())

@@ -23,7 +23,7 @@ import (
 // are cut off are sent again: duplicates are counted.
 func partition(c *chaos) {
 	n := newNetwork(c)
-	backend := c.newSink(takeAll)
+	backend := c.newSink(func(int64) answer { return answer{delay: 300 * time.Millisecond} }) // Something is always under way.
 	backend.address = n.sink + ":4317"
 	backend.serveGRPC(nil)
 	gateway := n.collector(c, 1, n.gateway, backend.address)
@@ -45,6 +45,7 @@ func partition(c *chaos) {
 	}
 	c.stop(l)
 	c.delivered()
+	require.NotZero(c, c.book.balance(0).duplicates, "nothing was under way, so nothing was sent again")
 	agent.Stop()
 	gateway.Stop()
 }
@@ -135,7 +136,7 @@ func (n *network) collector(c *chaos, namespace int, address, endpoint string) *
 	collector := c.collector(testbed.Options{
 		Binary: wrapper, Config: quick(inlineParts(c, tier)), Listens: []string{overGRPC, overHTTP},
 		Env: []string{"LENSCOL_HOST=" + address, "LENSCOL_GRPC_PORT=4317", "LENSCOL_HTTP_PORT=4318"},
-	}, "exporters.otlp_grpc.endpoint="+endpoint)
+	}, "exporters.otlp_grpc.endpoint="+endpoint, "exporters.otlp_grpc.timeout=1s")
 	collector.GRPC, collector.HTTP = overGRPC, overHTTP
 	return collector
 }
