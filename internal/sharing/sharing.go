@@ -117,12 +117,12 @@ func (r *Room) Grow(allowed bool, m pcommon.Map, n, others int) {
 		m.EnsureCapacity(m.Len() + n)
 		return
 	}
-	m.EnsureCapacity(0) // panics where the map is read-only
 	list := *(**[]keyValue)(unsafe.Pointer(&m))
 	size := len(*list) + n
 	if size <= cap(*list) {
 		return
 	}
+	m.EnsureCapacity(0) // panics where the map is read-only
 	if size > len(r.free) {
 		r.free = make([]keyValue, max(size, min(size*(others+1), maxRoom)))
 	}

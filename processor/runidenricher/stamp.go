@@ -171,15 +171,17 @@ func (s *stamps) stamp(attrs pcommon.Map, others int, t *tally) {
 
 	// The run first: it is read from what the resource says, not from what is stamped.
 	run := s.stampRun(attrs, &r, foreign[ofJob], t)
-	if !foreign[ofJob] {
+	if !foreign[ofJob] && (s.jobUUID.text != "" || s.runUUID.text != "") {
 		replaced := run != r.texts[slotRunID] && r.texts[slotRunID] != ""
 		s.stampID(attrs, &r, &jobUUID, &s.jobUUID, s.replace == replaceAlways, t)
 		if !s.runUUIDFromID || run == s.runID.text {
 			s.stampID(attrs, &r, &runUUID, &s.runUUID, s.replace == replaceAlways || replaced && s.runUUIDFromID, t)
 		}
 	}
-	if target := s.target(attrs, &r, foreign[ofJob]); target != nil {
-		s.stampWandb(attrs, &r, target, t)
+	if s.wandb != nil || len(s.rules) > 0 {
+		if target := s.target(attrs, &r, foreign[ofJob]); target != nil {
+			s.stampWandb(attrs, &r, target, t)
+		}
 	}
 
 	for i := range s.list {
