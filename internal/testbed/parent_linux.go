@@ -5,5 +5,5 @@ package testbed // import "github.com/lenscol/lenscol/internal/testbed"
 
 import "syscall"
 
-// dieWithParent ends the collector also when the test process is killed or times out.
-func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// DieWithParent, in a command, ends it also when the test process is killed or times out.
+func DieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

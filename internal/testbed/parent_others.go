@@ -7,4 +7,5 @@ package testbed // import "github.com/lenscol/lenscol/internal/testbed"
 
 import "syscall"
 
-func dieWithParent() *syscall.SysProcAttr { return nil }
+// DieWithParent is of Linux alone.
+func DieWithParent() *syscall.SysProcAttr { return nil }

@@ -149,7 +149,7 @@ func (c *Collector) launch() {
 		"LENSCOL_GRPC_PORT="+port(c.GRPC), "LENSCOL_HTTP_PORT="+port(c.HTTP), "LENSCOL_METRICS_PORT="+port(c.metrics))
 	c.cmd.Env = append(c.cmd.Env, c.opts.Env...)
 	c.cmd.Stderr = c.stderr
-	c.cmd.SysProcAttr = dieWithParent()
+	c.cmd.SysProcAttr = DieWithParent()
 	if err := c.cmd.Start(); err != nil {
 		c.tb.Fatal(err)
 	}
@@ -176,7 +176,19 @@ func (c *Collector) running() bool {
 // Stop ends the process as an operator does, by SIGTERM, and fails the test unless it ends cleanly.
 func (c *Collector) Stop() {
 	c.tb.Helper()
+	c.Terminate()
+	c.RequireStopped()
+}
+
+// Terminate sends SIGTERM. It returns at once.
+func (c *Collector) Terminate() {
+	c.tb.Helper()
 	c.signal(syscall.SIGTERM)
+}
+
+// RequireStopped waits until the process has ended after Terminate, and fails the test unless it ends cleanly.
+func (c *Collector) RequireStopped() {
+	c.tb.Helper()
 	c.wait("stop on SIGTERM")
 	if c.err != nil {
 		c.tb.Fatalf("the collector stopped with %v", c.err)

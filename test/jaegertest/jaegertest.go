@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -69,30 +68,32 @@ func (j *Jaeger) Start() {
 	log, err := os.OpenFile(j.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(j.t, err)
 	defer log.Close()
-	j.cmd = exec.Command(binary,
+	cmd := exec.Command(binary,
 		"--collector.otlp.grpc.host-port="+j.OTLP, "--collector.otlp.http.host-port="+j.HTTP,
 		"--query.http-server.host-port="+j.query, "--admin.http.host-port="+j.admin,
 		"--query.grpc-server.host-port=127.0.0.1:0", "--collector.grpc-server.host-port=127.0.0.1:0", "--collector.http-server.host-port=127.0.0.1:0",
 		"--collector.queue-size=1000000", // Of what comes while it is full, spans are lost that it has acknowledged.
 	)
-	j.cmd.Env = append(os.Environ(), "SPAN_STORAGE_TYPE=memory",
+	cmd.Env = append(os.Environ(), "SPAN_STORAGE_TYPE=memory",
 		"OTEL_TRACES_SAMPLER=always_off") // It would send its own spans to port 4317.
-	j.cmd.Stdout, j.cmd.Stderr = log, log
-	j.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(j.t, j.cmd.Start())
-	cmd, ended := j.cmd, make(chan struct{})
-	j.ended = ended
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = testbed.DieWithParent()
+	require.NoError(j.t, cmd.Start())
+	ended := make(chan struct{})
+	j.cmd, j.ended = cmd, ended
 	go func() {
 		_ = cmd.Wait()
 		close(ended)
 	}()
-	require.Eventually(j.t, j.ready, patience, 20*time.Millisecond, "Jaeger is not ready")
+	for deadline := time.Now().Add(patience); !j.ready(); time.Sleep(20 * time.Millisecond) {
+		require.True(j.t, time.Now().Before(deadline), "Jaeger is not ready")
+	}
 }
 
 func (j *Jaeger) ready() bool {
 	select {
 	case <-j.ended:
-		require.FailNow(j.t, "Jaeger ended", j.tail())
+		require.FailNow(j.t, "Jaeger ended")
 	default:
 	}
 	code, _, err := get("http://" + j.admin + "/")

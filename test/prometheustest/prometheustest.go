@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -48,7 +47,7 @@ func Start(t testing.TB, config string, flags ...string) *Prometheus {
 	cmd := exec.Command(program, append([]string{"--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address=" + address}, flags...)...)
 	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = testbed.DieWithParent()
 	require.NoError(t, cmd.Start())
 	p := &Prometheus{URL: "http://" + address, t: t, client: http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}}
 	t.Cleanup(func() {
