@@ -65,10 +65,14 @@ func TestStepsOfAlmostAKnownForm(t *testing.T) {
 	}
 	now := uint64(1e18)
 	refused, steps := 0, 0
-	for _, span := range spans {
+	flips := []byte{0, 1, 0x80, 0x2a ^ 0x4a}
+	for i, span := range spans {
 		w := newWatched(t, dropAll)
 		for at := range span {
-			for _, bits := range []byte{0, 1, 0x80, 0x2a ^ 0x4a} {
+			for j, bits := range flips {
+				if i > 2 && (at+i)%len(flips) != j { // one for each byte is enough
+					continue
+				}
 				other := slices.Clone(span)
 				now += 1e9 // What was seen before would change nothing.
 				setTimes(other, now)
