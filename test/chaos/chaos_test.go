@@ -11,13 +11,14 @@
 //	NAME sent S delivered D counted C lost L duplicates U
 //
 // where counted are spans of which the sender knows that they were not taken, and spans that the collector took and says it has dropped. A case whose
-// books would also close with a sink that loses one span in 10,000 fails.
+// books would also close with a sink that loses one span in 10,000 fails, and TestLossySink runs all of them with such a sink.
 package chaos // import "github.com/lenscol/lenscol/test/chaos"
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -31,7 +32,10 @@ import (
 	"github.com/lenscol/lenscol/internal/testbed"
 )
 
-var long = flag.Bool("long", false, "run the long forms")
+var (
+	long  = flag.Bool("long", false, "run the long forms")
+	lossy = flag.Bool("lossy", false, "have every sink forget one span in 10,000")
+)
 
 // cases are all there are. What is alone takes the machine for itself, as it measures or loads it; the others mostly wait.
 var cases = []struct {
@@ -76,6 +80,20 @@ func TestChaos(t *testing.T) {
 	}
 }
 
+// TestLossySink runs all cases, in a process of its own, with sinks that forget one span in 10,000: none may be green.
+func TestLossySink(t *testing.T) {
+	if *lossy || *long {
+		t.Skip("the short forms are run with a lossy sink, once")
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	out, err := exec.Command(self, "-test.run", "^TestChaos$", "-test.v", "-test.parallel", "6", "-test.timeout", "10m", "-lossy").CombinedOutput()
+	require.Error(t, err)
+	for _, tt := range cases {
+		require.Regexp(t, `--- (FAIL|SKIP): TestChaos/`+tt.name+` `, string(out))
+	}
+}
+
 // chaos is one case.
 type chaos struct {
 	*testing.T
@@ -106,6 +124,9 @@ func (c *chaos) close(name string) {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *lossy {
+		patience = 15 * time.Second // What is lost does not come.
+	}
 	began := time.Now()
 	code := m.Run()
 	for _, line := range lines {
@@ -169,7 +190,7 @@ func (c *chaos) eventually(condition func() bool, what func() string) {
 }
 
 // patience bounds every wait, far beyond what a busy machine needs.
-const patience = 2 * time.Minute
+var patience = 2 * time.Minute
 
 // delivered waits until the sinks have all that was acknowledged, but for what is counted; where that never comes true, the books say so.
 func (c *chaos) delivered() {

@@ -210,6 +210,7 @@ func corruptQueue(c *chaos) {
 		"garbage all over":     func(f *os.File, size int64) error { return garbage(f, 0, size) },
 		"every 16th page gone": func(f *os.File, size int64) error { return holes(f, size, 16) },
 	} {
+		first := c.book.sent()
 		backend := c.newSink(takeAll)
 		collector := c.toHoneycomb(backend, testbed.Options{})
 		collector.Start()
@@ -223,7 +224,7 @@ func corruptQueue(c *chaos) {
 		require.NoError(c, err)
 		require.NoError(c, corrupt(f, info.Size()))
 		require.NoError(c, f.Close())
-		before := c.book.sent()
+		end := c.book.sent()
 
 		backend.serveHTTP()
 		said := len(collector.Stderr())
@@ -237,7 +238,7 @@ func corruptQueue(c *chaos) {
 			require.Len(c, aside, 1, name)
 		}
 		c.Log(name, c.book.balance(0))
-		c.book.excuse(before)
+		c.book.excuse(first, end)
 		backend.close()
 	}
 }
