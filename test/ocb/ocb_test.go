@@ -42,7 +42,6 @@ func TestForeignBuild(t *testing.T) {
 
 	config := parse(t, `
 dist: {module: example.com/stranger, name: stranger}
-receivers: [{gomod: go.opentelemetry.io/collector/receiver/otlpreceiver v0.158.0}]
 exporters: [{gomod: go.opentelemetry.io/collector/exporter/nopexporter v0.158.0}]
 providers:
   - gomod: go.opentelemetry.io/collector/confmap/provider/fileprovider v1.64.0
