@@ -13,10 +13,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	"go.uber.org/goleak"
@@ -32,13 +34,13 @@ const partitions = 4
 // Ranks send to an agent, and a gateway archives what the agent wrote to Kafka. Under load the broker is killed and started again, then the
 // gateway. All that a rank was told is taken is in the archive, and what is there twice was sent or read twice.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
+	t.Parallel()
 	b := newBroker(t)
 	b.start()
 	b.createTopics(partitions, "lens-traces", "lens-metrics", "lens-logs")
-	agent := start(t, "kafka-agent", b, nil)
-	health := testbed.FreePort(t)
-	gateway := start(t, "kafka-gateway", b, []string{"127.0.0.1:" + health}, "LENSCOL_HEALTH_PORT="+health)
-	archive := filepath.Join(gateway.Dir, "lens-data")
+	agent := startAgent(t, b)
+	archive := t.TempDir()
+	gateway := startGateway(t, b, archive)
 
 	const atFirst = 30 // steps that the archive has of each rank before anything is killed
 	l := startLoad(t, agent)
@@ -114,12 +116,13 @@ func requirePartitioned(t *testing.T, b *broker) {
 
 // The largest request that an agent takes passes through topics that are made as docs/kafka.md says.
 func TestLargestRequest(t *testing.T) {
+	t.Parallel()
 	b := newBroker(t)
 	b.start()
 	b.createTopics(1, "lens-traces", "lens-metrics", "lens-logs")
-	agent := start(t, "kafka-agent", b, nil)
-	health := testbed.FreePort(t)
-	gateway := start(t, "kafka-gateway", b, []string{"127.0.0.1:" + health}, "LENSCOL_HEALTH_PORT="+health)
+	agent := startAgent(t, b)
+	archive := t.TempDir()
+	gateway := startGateway(t, b, archive)
 
 	noise := make([]byte, 8<<20-2<<10)
 	_, _ = rand.Read(noise) // It never fails.
@@ -130,17 +133,71 @@ func TestLargestRequest(t *testing.T) {
 	client := agent.Client()
 	defer client.Close()
 	require.NoError(t, client.HTTP(t.Context(), "traces", testbed.Protobuf, body, false))
-	eventually(t, func() bool { return archived(t, filepath.Join(gateway.Dir, "lens-data"), "traces")[item{0, 1}] > 0 }, "the span in the archive")
+	eventually(t, func() bool { return archived(t, archive, "traces")[item{0, 1}] > 0 }, "the span in the archive")
 	agent.Stop()
 	gateway.Stop()
 }
 
-func start(t *testing.T, config string, b *broker, listens []string, env ...string) *testbed.Collector {
+// A gateway whose disk is full reads nothing for good, through a kill too, and goes on by itself when there is space. A message that is no OTLP
+// does not stop it.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := testbed.Tmpfs(t, "64m")
+	filler := filepath.Join(disk, "filler")
+	require.NoError(t, os.WriteFile(filler, make([]byte, 48<<20), 0o600))
+	b := newBroker(t)
+	b.start()
+	b.createTopics(1, "lens-traces", "lens-metrics", "lens-logs")
+	producer := b.client()
+	defer producer.Close()
+	require.NoError(t, producer.ProduceSync(t.Context(), &kgo.Record{Topic: "lens-traces", Value: []byte("no OTLP")}).FirstErr())
+	agent := startAgent(t, b)
+	client := agent.Client()
+	defer client.Close()
+	for _, signal := range signals {
+		body, err := proto.Marshal(request(signal, []item{{0, 1}}))
+		require.NoError(t, err)
+		require.NoError(t, client.GRPC(t.Context(), signal, body, false))
+	}
+
+	// Without the exporter's own patience, so that the receiver meets refusals, as of memory_limiter.
+	gateway := startGateway(t, b, disk, "--set", "exporters.jsonl.min_free_bytes=32MiB", "--set", "exporters.jsonl.retry_on_failure.enabled=false")
+	refused := func(n int) {
+		t.Helper()
+		eventually(t, func() bool { return strings.Count(gateway.Stderr(), "Backing off") >= n }, "%d refusals of the archive", n)
+	}
+	refused(len(signals))
+	before := strings.Count(gateway.Stderr(), "Backing off")
+	gateway.Kill()
+	gateway.Start()
+	refused(before + len(signals))
+	for _, signal := range signals {
+		require.Empty(t, archived(t, disk, signal))
+	}
+	require.NoError(t, os.Remove(filler))
+	for _, signal := range signals {
+		eventually(t, func() bool { return archived(t, disk, signal)[item{0, 1}] == 1 }, "%s in the archive", signal)
+	}
+	agent.Stop()
+	gateway.Stop()
+}
+
+func startAgent(t *testing.T, b *broker) *testbed.Collector {
 	t.Helper()
 	return testbed.Start(t, testbed.Options{
-		Args:    []string{"--config", "lenscol:" + config},
-		Env:     append([]string{"LENSCOL_KAFKA_BROKERS=" + b.address, "LENSCOL_HEALTH_PORT=" + testbed.FreePort(t)}, env...),
-		Listens: listens,
+		Args: []string{"--config", "lenscol:kafka-agent"},
+		Env:  []string{"LENSCOL_KAFKA_BROKERS=" + b.address, "LENSCOL_HEALTH_PORT=" + testbed.FreePort(t)},
+	})
+}
+
+// startGateway starts one whose archive is in folder.
+func startGateway(t *testing.T, b *broker, folder string, args ...string) *testbed.Collector {
+	t.Helper()
+	health := testbed.FreePort(t)
+	return testbed.Start(t, testbed.Options{
+		Args:    append([]string{"--config", "lenscol:kafka-gateway"}, args...),
+		Env:     []string{"LENSCOL_KAFKA_BROKERS=" + b.address, "LENSCOL_DATA_DIR=" + folder, "LENSCOL_HEALTH_PORT=" + health},
+		Listens: []string{"127.0.0.1:" + health},
 	})
 }
 
