@@ -162,7 +162,7 @@ drift: ## fail when generated files or go.mod files are not what their sources s
 	before=$$(tree); $(MAKE) --no-print-directory generate; after=$$(tree); \
 	git --no-pager diff --exit-code "$$before" "$$after" || \
 		{ echo "generated files drifted: run make generate and commit what it changes" >&2; exit 1; }
-	@for m in $(MODULES) internal/tools test/deploy/tools; do echo "go mod tidy -diff in $$m"; (cd $$m && go mod tidy -diff); done
+	@for m in $(MODULES) internal/tools test/deploy/tools test/e2e/refinery/tools; do echo "go mod tidy -diff in $$m"; (cd $$m && go mod tidy -diff); done
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, govulncheck
@@ -209,7 +209,7 @@ chaos-long: build ## the long form of one case of chaos (CASE=name): up to half 
 
 .PHONY: tidy
 tidy: ## go mod tidy in every module
-	@for m in $(MODULES) internal/tools test/deploy/tools; do (cd $$m && go mod tidy); done
+	@for m in $(MODULES) internal/tools test/deploy/tools test/e2e/refinery/tools; do (cd $$m && go mod tidy); done
 
 .PHONY: clean
 clean: ## remove what the targets here build
