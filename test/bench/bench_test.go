@@ -91,9 +91,11 @@ func TestBench(t *testing.T) {
 	var works []string
 	for _, row := range got.Rows {
 		works = append(works, row.Work)
-		if row.Metric == refusedSpans || row.Metric == lostSpans {
+		switch row.Metric {
+		case refusedSpans, lostSpans:
 			require.Zero(t, row.Ours, "%s %s", row.Work, row.Metric)
-		} else {
+		case cpuPerMillion: // In steps of 10 ms: it may be 0 here.
+		default:
 			require.Positive(t, row.Ours, "%s %s", row.Work, row.Metric)
 		}
 	}

@@ -116,7 +116,7 @@ func (c *collector) under(l load, drain func(sent int) error) (figures, error) {
 		return nil, err
 	}
 	defer s.close()
-	warm, err := s.send(c.alive, l.warm, 0)
+	warm, err := s.send(c.alive, l.warm, l.rate)
 	if err == nil {
 		err = drain(warm.spans)
 	}

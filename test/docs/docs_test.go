@@ -35,6 +35,7 @@ var elsewhere = map[string]string{
 	"health.md":      "extension/lenshealth",
 	"jsonl.md":       "test/questions",
 	"ocb.md":         "test/ocb",
+	"performance.md": "no blocks",
 	"ranks.md":       "processor/rankfilter",
 	"reliability.md": "test/chaos",
 	"report.md":      "internal/report",
