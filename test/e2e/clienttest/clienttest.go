@@ -7,6 +7,8 @@ package clienttest // import "github.com/lenscol/lenscol/test/e2e/clienttest"
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,12 +21,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lenscol/lenscol/internal/testbed"
 	"github.com/lenscol/lenscol/test/e2e/oracle"
 )
+
+const patience = 5 * time.Minute // for a client, far beyond what a busy machine needs
 
 // Test runs a client once with each compression, none and gzip, as that command: with the URL to send to and the compression behind its
 // arguments. What it sends over HTTP is in the archive item for item: between the two stands a proxy, which passes on what comes as it
@@ -39,7 +44,7 @@ func Test(t *testing.T, contentType string, chunked bool, name string, args ...s
 			collector := testbed.Start(t, testbed.Options{
 				Args: []string{"--config", "lenscol:archive"}, Env: []string{"LENSCOL_HOST=127.0.0.1", "LENSCOL_HEALTH_PORT=" + testbed.FreePort(t)}})
 			wire := newWire(t, collector.HTTP)
-			printed := run(t, exec.CommandContext(t.Context(), name, append(args[:len(args):len(args)], wire.url, compression)...))
+			printed := run(t, name, append(args[:len(args):len(args)], wire.url, compression)...)
 			wire.close()
 			collector.Stop()
 
@@ -58,12 +63,16 @@ func Test(t *testing.T, contentType string, chunked bool, name string, args ...s
 	}
 }
 
-func run(t *testing.T, client *exec.Cmd) (printed []byte) {
+func run(t *testing.T, name string, args ...string) (printed []byte) {
 	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("%s does not end within %s", name, patience))
+	defer cancel()
+	client := exec.CommandContext(ctx, name, args...)
+	client.SysProcAttr = testbed.DieWithParent()
 	var stderr bytes.Buffer
 	client.Stderr = &stderr
 	printed, err := client.Output()
-	require.NoError(t, err, "%s", &stderr)
+	require.NoError(t, err, "%v %s", context.Cause(ctx), &stderr)
 	require.Empty(t, stderr.String())
 	return printed
 }
@@ -80,9 +89,11 @@ func requirePrinted(t *testing.T, printed []byte, spans []oracle.Item) {
 	}
 	ids, _ := said.Get("spans")
 	require.Len(t, arrived, len(ids.List))
+	jobs := 0
 	for _, id := range ids.List {
 		require.Contains(t, arrived, id.Text)
 		if name, _ := arrived[id.Text].Get("name"); name.Text == "job" {
+			jobs++
 			want, _ := said.Get("values")
 			got, _ := arrived[id.Text].Get("attributes")
 			for _, v := range []oracle.Value{want, got} { // An SDK may keep them in a hash map.
@@ -91,6 +102,7 @@ func requirePrinted(t *testing.T, printed []byte, spans []oracle.Item) {
 			require.Equal(t, want.String(), got.String())
 		}
 	}
+	require.Equal(t, 1, jobs, "spans with the name job")
 }
 
 // wire is a proxy in front of a collector.

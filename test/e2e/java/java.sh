@@ -15,7 +15,7 @@ impossible() {
 
 # A program of one file is compiled as it is started, which takes a JDK.
 missing=
-command -v javac >/dev/null || missing="openjdk-17-jdk-headless"
+command -v javac >/dev/null || missing=default-jdk-headless
 [ -d "$jars" ] || command -v mvn >/dev/null || missing="$missing maven"
 if [ -n "$missing" ]; then
 	{ command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; } || impossible "no $missing, and this is not Debian with root"

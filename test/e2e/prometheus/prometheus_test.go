@@ -56,10 +56,12 @@ scrape_configs:
 		`sum(otelcol_exporter_sent_metric_points{exporter="jsonl"})`:      points,
 		`sum(otelcol_exporter_sent_metric_points{exporter="prometheus"})`: points,
 	} {
-		require.Eventually(t, func() bool {
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
 			series := prometheus.Query(metric)
-			return len(series) == 1 && series[0].Value == value
-		}, time.Minute, 100*time.Millisecond, "%s is %v", metric, value)
+			if assert.Len(c, series, 1, metric) {
+				assert.Equal(c, value, series[0].Value, metric)
+			}
+		}, time.Minute, 100*time.Millisecond)
 	}
 	collector.Stop()
 }

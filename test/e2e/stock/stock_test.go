@@ -261,15 +261,14 @@ func TestLenscolReadsFiles(t *testing.T) {
 // requireAllRead waits until a reader has written as much as there is, ends it, and holds what it has written against that.
 func requireAllRead(t *testing.T, want map[string][]oracle.Item, reader *testbed.Collector, written func() (map[string][]oracle.Item, error)) {
 	t.Helper()
-	n := 0
-	for deadline := time.Now().Add(time.Minute); n < count(want); time.Sleep(50 * time.Millisecond) {
-		require.True(t, time.Now().Before(deadline), "of %d items, %d were read", count(want), n)
-		if got, err := written(); err == nil { // Its last line may be torn as yet.
-			n = count(got)
-		}
+	var got map[string][]oracle.Item
+	var err error // Its last line may be torn as yet.
+	for deadline := time.Now().Add(time.Minute); err != nil || count(got) < count(want); time.Sleep(50 * time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "of %d items, %d were read: %v", count(want), count(got), err)
+		got, err = written()
 	}
 	reader.Stop()
-	got, err := written()
+	got, err = written()
 	require.NoError(t, err)
 	requireSame(t, want, got)
 }
