@@ -83,7 +83,7 @@ if [ "$(cat "$complete" 2>/dev/null)" != "$*" ] || ! "$run" -c pass 2>/dev/null;
 	say "install $* for Python 3.13"
 	rm -f "$complete"
 	$make --clear "$venv" >&2
-	"$run" -m pip install -qq --disable-pip-version-check "$@" >&2
+	"$run" -m pip install -qq --disable-pip-version-check "$@" >&2 || impossible "pip cannot install $*"
 	echo "$*" >"$complete"
 fi
 echo "$run"

@@ -15,13 +15,13 @@ impossible() {
 }
 command -v gcc >/dev/null || impossible "gcc is not installed, which makes stubs of the GPU's libraries"
 
-packages='torch==2.15.0 filelock sympy mpmath networkx jinja2 markupsafe fsspec setuptools'
+packages='torch==2.15.0 filelock==4.3.1 sympy==1.14.0 mpmath==1.4.1 networkx==3.7 jinja2==3.1.6 markupsafe==3.0.4 fsspec==2026.9.0 setuptools==84.2.1'
 target=$("$python" -c 'import sys; print(sys.prefix + "/torch")')
 here=$target # the same folder outside of PYTHON's root
 [ -d "${target%/torch}" ] || here=$(dirname "$python")/trixie$target
 exec 9>"$here.lock"
 flock 9
-if [ ! -e "$here/complete" ]; then
+if [ "$(cat "$here/complete" 2>/dev/null)" != "$packages" ]; then
 	echo "torch: install it" >&2
 	rm -rf "$here"
 	# shellcheck disable=SC2086 # a list
@@ -48,6 +48,6 @@ if [ ! -e "$here/complete" ]; then
 		done
 	PYTHONPATH=$target "$python" -c 'import torch.distributed; assert torch.distributed.is_gloo_available() and not torch.cuda.is_available()' >&2 ||
 		impossible "it does not start with stubs of the GPU's libraries"
-	touch "$here/complete"
+	echo "$packages" >"$here/complete"
 fi
 echo "$target"
