@@ -80,7 +80,8 @@ func launch(t *testing.T, c *testbed.Collector, env []string, script ...string) 
 	require.NoError(t, err)
 	defer stderr.Close()
 	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = testbed.DieWithParent()
+	p.cmd.SysProcAttr.Setpgid = true
 	p.stdin, err = p.cmd.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Start())
@@ -153,7 +154,7 @@ func eventually(t *testing.T, condition func() bool, what string, args ...any) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			require.FailNow(t, "waited in vain", what, args)
+			require.FailNow(t, "waited in vain", append([]any{what}, args...)...)
 		}
 	}
 }
