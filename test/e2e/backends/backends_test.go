@@ -85,13 +85,13 @@ func TestAuthorities(t *testing.T) {
 // A backend whose certificate is bad gets nothing, and status says what is wrong with it. As soon as it has a good one, it gets what has waited.
 func TestBadCertificates(t *testing.T) {
 	good := newAuthority(t)
-	b := backends[0]
 	for _, tt := range []struct{ name, host, says string }{
 		{"expired", "localhost", "its certificate has expired, or a clock is wrong"},
 		{"another host", "backend.test", "its certificate is for another name: endpoint, or tls.server_name_override"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			b := backends[0]
 			until := inAnHour()
 			if tt.name == "expired" {
 				until = time.Now().Add(-time.Minute)
