@@ -7,12 +7,12 @@
 package job // import "github.com/lenscol/lenscol/test/interop/job"
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -67,10 +67,11 @@ func TestWholeJob(t *testing.T) {
 
 	s.requireSickRanks(t, gateway)
 
+	gateway.pause(t) // What the ranks send at their ends waits in the agents.
 	job.end(t)
-	for _, agent := range agents {
-		agent.Stop() // As run.sh does, once the ranks have ended.
-	}
+	waits := len(s.ofNodes(t)) - len(read(t, filepath.Join(gateway.Dir, "lens-data")))
+	require.GreaterOrEqual(t, waits, ranks-1, "spans that wait in the agents: a root of each rank")
+	s.drain(t, gateway, agents)
 
 	// What the gateway has is all that there will be.
 	archive := read(t, filepath.Join(gateway.Dir, "lens-data"))
@@ -108,14 +109,7 @@ func TestWholeJob(t *testing.T) {
 	})
 	gateway.Stop()
 
-	ofNodes := map[string]span{}
-	for node := range nodes {
-		for id, span := range read(t, filepath.Join(s.jobDir, host(node*perNode))) {
-			require.Equal(t, node, span.Rank/perNode, "a rank of another node")
-			ofNodes[id] = span
-		}
-	}
-	require.Equal(t, ofNodes, archive)
+	require.Equal(t, s.ofNodes(t), archive)
 	acknowledged := 0
 	for rank := range ranks {
 		ids := job.acknowledged(t, rank)
@@ -145,7 +139,7 @@ func TestWholeJob(t *testing.T) {
 	slices.Sort(inWeave)
 	require.Equal(t, picked, inWeave)
 
-	t.Logf("%d spans, %d of them acknowledged, %d picked", len(archive), acknowledged, len(picked))
+	t.Logf("%d spans, %d of them acknowledged, %d picked, %d in the agents as they were ended", len(archive), acknowledged, len(picked), waits)
 	s.requireReport(t, s.jobDir)
 	s.requireReport(t, filepath.Join(gateway.Dir, "lens-data"))
 }
@@ -192,20 +186,33 @@ type span struct {
 	}
 }
 
-// read reads the spans of an archive. None is there twice, and all are of the run.
+// ofNodes are the spans in the archives of the nodes.
+func (s *site) ofNodes(t *testing.T) map[string]span {
+	t.Helper()
+	spans := map[string]span{}
+	for node := range nodes {
+		for id, span := range read(t, filepath.Join(s.jobDir, host(node*perNode))) {
+			require.Equal(t, node, span.Rank/perNode, "a rank of another node")
+			spans[id] = span
+		}
+	}
+	return spans
+}
+
+// read reads the spans of an archive, up to its last whole line. None is there twice, and all are of the run.
 func read(t *testing.T, folder string) map[string]span {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "traces.jsonl"))
 	require.NoError(t, err)
 	spans := map[string]span{}
-	for line := range strings.Lines(string(text)) {
+	for line := range bytes.Lines(text[:bytes.LastIndexByte(text, '\n')+1]) {
 		var s span
-		require.NoError(t, json.Unmarshal([]byte(line), &s), line)
+		require.NoError(t, json.Unmarshal(line, &s), "%s", line)
 		if s.Type != "span" {
 			continue
 		}
 		require.Empty(t, spans[s.SpanID], "twice in %s", folder)
-		require.Equal(t, run, s.Run, line)
+		require.Equal(t, run, s.Run, "%s", line)
 		spans[s.SpanID] = s
 	}
 	return spans

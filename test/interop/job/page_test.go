@@ -29,7 +29,9 @@ func requirePage(t *testing.T, page string) {
 		t.Log("SKIPPED, the page in a browser: needs Debian's chromium")
 		return
 	}
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox)...)
+	bounded, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	allocator, stop := chromedp.NewExecAllocator(bounded, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox)...)
 	defer stop()
 	tab, closeTab := chromedp.NewContext(allocator)
 	defer closeTab()

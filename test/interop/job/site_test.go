@@ -18,6 +18,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,7 +61,9 @@ func newSite(t *testing.T) *site {
 	}
 	require.NoError(t, os.Mkdir(s.gatewayDir(), 0o700))
 	s.write(t, "gateway/gateway.yaml", s.blocks["yaml"][0])
-	s.write(t, "agent.yaml", s.blocks["yaml"][1])
+	const timeout = "timeout: 30s" // A busy machine is no reason to send a batch again: it would be in the gateway's archive twice.
+	require.Contains(t, s.blocks["yaml"][1], timeout)
+	s.write(t, "agent.yaml", strings.Replace(s.blocks["yaml"][1], timeout, "timeout: 10m", 1))
 	for _, token := range []string{"token", "gateway/token"} {
 		s.write(t, token, "a-token-that-every-agent-has")
 	}
@@ -130,6 +133,34 @@ func (s *site) startGateway(t *testing.T, backends ...string) *gateway {
 	return g
 }
 
+// pause has it take and write nothing, without a connection that breaks, until it is resumed.
+func (g *gateway) pause(t *testing.T) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(g.Pid(), syscall.SIGSTOP))
+}
+
+func (g *gateway) resume(t *testing.T) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(g.Pid(), syscall.SIGCONT))
+}
+
+// drain ends the agents by SIGTERM, as run.sh does once the ranks have ended, and lets the gateway go on once they have begun to.
+func (s *site) drain(t *testing.T, g *gateway, agents []agent) {
+	t.Helper()
+	for _, agent := range agents {
+		agent.Terminate()
+		eventually(t, "an agent that shuts down", func() bool {
+			log, err := os.ReadFile(agent.log)
+			require.NoError(t, err)
+			return strings.Contains(string(log), "Starting shutdown...")
+		})
+	}
+	g.resume(t)
+	for _, agent := range agents {
+		agent.RequireStopped()
+	}
+}
+
 // view is what the gateway's page shows of the run.
 type view struct {
 	Silent, Errors  int
@@ -170,6 +201,7 @@ func (s *site) on(t *testing.T, rank int, program string, args ...string) (comma
 // agent is a node's.
 type agent struct {
 	*testbed.Collector
+	log        string // file
 	prometheus string // port of the page for Prometheus
 }
 
@@ -194,7 +226,7 @@ func (s *site) startAgents(t *testing.T, g *gateway) (agents []agent) {
 		})
 		port := regexp.MustCompile(`(?m)^export LENSCOL_PROMETHEUS_PORT=(\d+)$`).FindSubmatch(ports)
 		require.NotNil(t, port, "%s", ports)
-		agents = append(agents, agent{c, string(port[1])})
+		agents = append(agents, agent{c, files + ".log", string(port[1])})
 	}
 	return agents
 }
@@ -214,7 +246,7 @@ func (s *site) startRanks(t *testing.T) *job {
 		cmd.Dir = s.dir
 		// A busy machine is no reason to send a batch again; and the points of the killed rank shall not be those of its first ten seconds.
 		cmd.Env = append(os.Environ(), append(env, "OTEL_EXPORTER_OTLP_TIMEOUT=60", "OTEL_METRIC_EXPORT_INTERVAL=2000")...)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		cmd.SysProcAttr = testbed.DieWithParent()
 		log, err := os.Create(filepath.Join(s.dir, fmt.Sprintf("rank-%d.log", rank)))
 		require.NoError(t, err)
 		cmd.Stdout, cmd.Stderr = log, log
@@ -246,9 +278,12 @@ func (j *job) end(t *testing.T) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(j.dir, "stop"), nil, 0o600))
 	for rank, cmd := range j.ranks {
-		if rank != killed {
-			require.NoError(t, cmd.Wait(), "rank %d", rank)
+		if rank == killed {
+			continue
 		}
+		impatient := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		require.NoError(t, cmd.Wait(), "rank %d, which has %s to end", rank, patience)
+		impatient.Stop()
 	}
 }
 
