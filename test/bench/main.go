@@ -24,13 +24,14 @@ import (
 type bench struct {
 	ours, stock, stockAll string // binaries
 	rounds, spans         int
+	ranks                 []int // of the row flat; the others are compared to the first
 	hold                  time.Duration
 	out                   string
 	report                report
 }
 
 func main() {
-	var b bench
+	b := bench{ranks: []int{10, 100, 1000, 10_000}}
 	flag.StringVar(&b.ours, "ours", "bin/lenscol", "lenscol")
 	flag.StringVar(&b.stock, "stock", "build/stock/stock", "a collector of the parts that the rows need")
 	flag.StringVar(&b.stockAll, "stock-all", "build/stock-all/stock", "a collector of all upstream parts that lenscol has")
@@ -111,12 +112,11 @@ func (b *bench) pairs(r *row) error {
 // stands in the place of a stock collector.
 func (b *bench) flat(work string) error {
 	r := row{ours: setup{exporters: []part{jsonl}}, archive: true}
-	counts := []int{10, 100, 1000, 10_000}
 	got := map[int]pairs{}
 	for round := range b.rounds {
 		costs := map[int]figures{}
-		for i := range counts {
-			ranks := counts[(i+round)%len(counts)]
+		for i := range b.ranks {
+			ranks := b.ranks[(i+round)%len(b.ranks)]
 			l := closed(small(ranks), b.spans)
 			l.warm = max(l.warm, ranks) // each has sent before the clock starts
 			f, err := r.measure(b.ours, r.ours, l)
@@ -125,11 +125,11 @@ func (b *bench) flat(work string) error {
 			}
 			costs[ranks] = figures{cpuPerMillion: f[cpuPerMillion], peakRSS: f[peakRSS]}
 		}
-		for _, ranks := range counts[1:] {
-			got[ranks] = append(got[ranks], [2]figures{costs[ranks], costs[counts[0]]})
+		for _, ranks := range b.ranks[1:] {
+			got[ranks] = append(got[ranks], [2]figures{costs[ranks], costs[b.ranks[0]]})
 		}
 	}
-	for _, ranks := range counts[1:] {
+	for _, ranks := range b.ranks[1:] {
 		b.report.add(fmt.Sprint(work, "-", ranks), got[ranks], map[metric]float64{cpuPerMillion: 1.10})
 	}
 	return nil
