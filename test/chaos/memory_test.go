@@ -16,10 +16,11 @@ import (
 	"github.com/lenscol/lenscol/internal/testbed"
 )
 
-// overload has senders that offer three times and more what the backend takes, and a queue that has no bound but memory_limiter's: it refuses, retryably,
-// and counts each span that it refuses.
+// overload has senders that offer several times what the backend takes, which at first is nothing, and a queue that has no bound but memory_limiter's: it
+// refuses, retryably, and counts each span that it refuses.
 func overload(c *chaos) {
-	backend := c.newSink(func(int64) answer { return answer{delay: 400 * time.Millisecond} })
+	slower := make(chan struct{})
+	backend := c.newSink(func(int64) answer { return answer{wait: slower, delay: 100 * time.Millisecond} })
 	backend.serveGRPC(nil)
 	const limit = 160
 	collector, counter := c.toTempo(backend, "exporters.otlp_grpc.sending_queue.queue_size=1099511627776",
@@ -31,7 +32,7 @@ func overload(c *chaos) {
 		c.progress("%d spans refused", c.refusedSoFar())
 		return c.refusedSoFar() >= forms(50, 5000)*heavy.spans
 	}, func() string { return fmt.Sprintf("%d spans were refused", c.refusedSoFar()) })
-	backend.answers(takeAll)
+	close(slower)
 	c.stop(l) // Fails where a refusal was for good.
 	c.delivered()
 	require.Equal(c, c.refusedSoFar(), counter("otelcol_receiver_refused_spans")+counter("otelcol_receiver_failed_spans"), "what senders were refused and what is counted")

@@ -31,7 +31,7 @@ func partition(c *chaos) {
 	gateway.Start()
 	agent.Start()
 	l := c.start(agent, steady...)
-	for round := range forms(6, 100) {
+	for round := range forms(6, 60) {
 		taken := backend.requests.Load()
 		c.eventually(func() bool { return backend.requests.Load() > taken }, func() string { return fmt.Sprintf("nothing arrives in round %d", round) })
 		cut := [][][]string{{n.toGateway}, {n.toSink}, {n.toGateway, n.toSink}}[round%3]
