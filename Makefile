@@ -107,7 +107,7 @@ test-weave: build ## test the Weave exporter against Weave's own ingest (needs p
 	esac
 
 .PHONY: interop
-interop: build ## test what NeMo Lens and OpenTelemetry's SDK for Python send, and a whole small job (needs python3.13, or root on Debian; gcc, prometheus)
+interop: build ## test what NeMo Lens and OpenTelemetry's SDK for Python send, and a whole small job (needs root on Debian, or it says what it skips; gcc for torch)
 	@test/interop/lens/interop.sh
 
 .PHONY: e2e
