@@ -192,15 +192,20 @@ func (c *chaos) eventually(condition func() bool, what func() string) {
 // patience bounds every wait, far beyond what a busy machine needs.
 var patience = 2 * time.Minute
 
-// delivered waits until the sinks have all that was acknowledged, but for what is counted; where that never comes true, the books say so.
+// delivered waits until the sinks have all that was acknowledged, for as long as something comes; where that never comes true, the books say so.
 func (c *chaos) delivered() {
 	c.Helper()
+	had := 0
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if c.book.balance(0).closed() {
+		balance := c.book.balance(0)
+		if balance.closed() {
 			return
 		}
+		if balance.delivered > had {
+			had, deadline = balance.delivered, time.Now().Add(patience)
+		}
 	}
-	c.Logf("after %s not all is delivered: %s", patience, c.book.firstLost())
+	c.Logf("nothing has come for %s, and not all is delivered: %s", patience, c.book.firstLost())
 }
 
 // forms are how much of something there is in the short and in the long form.
