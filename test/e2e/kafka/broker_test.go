@@ -6,14 +6,15 @@
 package kafka
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -84,7 +85,7 @@ func (b *broker) start() {
 	defer log.Close()
 	b.cmd = b.java("kafka.Kafka", b.path("server.properties"))
 	b.cmd.Stdout, b.cmd.Stderr = log, log
-	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	b.cmd.SysProcAttr = testbed.DieWithParent()
 	require.NoError(b.t, b.cmd.Start())
 	client := b.client()
 	defer client.Close()
@@ -127,9 +128,11 @@ func (b *broker) messages(topic string) (messages []*kgo.Record) {
 	require.NoError(b.t, ends.Error())
 	var total int64
 	ends.Each(func(end kadm.ListedOffset) { total += end.Offset })
+	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
+	defer cancel()
 	for int64(len(messages)) < total {
-		fetches := client.PollFetches(b.t.Context())
-		require.NoError(b.t, fetches.Err())
+		fetches := client.PollFetches(ctx)
+		require.NoError(b.t, fetches.Err(), "%d of %d messages of %s", len(messages), total, topic)
 		messages = append(messages, fetches.Records()...)
 	}
 	return messages

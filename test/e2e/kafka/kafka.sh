@@ -25,7 +25,7 @@ need() {
 		impossible "$1 is not installed, and $2 cannot be"
 }
 
-need java openjdk-17-jre-headless
+need java default-jre-headless
 if [ ! -d "$jars" ]; then
 	need mvn maven
 	say "get Kafka $version by Maven"

@@ -12,6 +12,7 @@ binary=${XDG_CACHE_HOME:-$HOME/.cache}/lenscol/refinery-$version
 if [ ! -x "$binary" ]; then
 	echo "refinery: build Refinery $version, which takes a minute" >&2
 	mkdir -p "$(dirname "$binary")"
+	trap 'rm -f "$binary.$$"' EXIT
 	CGO_ENABLED=0 go build -C "$here/tools" -trimpath -o "$binary.$$" github.com/honeycombio/refinery/cmd/refinery >&2 || {
 		echo "refinery: Refinery $version cannot be built here: the reason stands above" >&2
 		exit 3

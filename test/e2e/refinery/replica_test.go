@@ -110,7 +110,7 @@ func (r *replica) start() {
 	defer log.Close()
 	r.cmd = exec.Command(binary, "--config", r.path("refinery.toml"), "--rules_config", r.path("rules.toml"))
 	r.cmd.Stdout, r.cmd.Stderr = log, log
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	r.cmd.SysProcAttr = testbed.DieWithParent()
 	require.NoError(r.t, r.cmd.Start())
 }
 
