@@ -82,7 +82,7 @@ func TestJSONLCatWritesEveryLayout(t *testing.T) {
 {"type":"span","name":"a","start_ns":1795957088703113000,"duration_ns":1000,"run":"r1","rank":3,"scope":1}
 `,
 		"console":   `{"name": "a", "context": {"trace_id": "0x00000000000000000000000000000000", "span_id": "0x0000000000000000", "trace_state": "[]"}, "kind": "SpanKind.INTERNAL", "parent_id": null, "start_time": "2026-11-29T12:58:08.703113Z", "end_time": "2026-11-29T12:58:08.703114Z", "status": {"status_code": "UNSET"}, "attributes": {}, "events": [], "links": [], "resource": {"attributes": {"nemo.run.id": "r1", "nv.dl.rank": 3}, "schema_url": ""}}` + "\n",
-		"otlp_json": `{"resourceSpans":[{"resource":{"attributes":[{"key":"nemo.run.id","value":{"stringValue":"r1"}},{"key":"nv.dl.rank","value":{"intValue":"3"}}]},"scopeSpans":[{"scope":{},"spans":[{"name":"a","kind":1,"startTimeUnixNano":"1795957088703113000","endTimeUnixNano":"1795957088703114000","status":{}}]}]}]}` + "\n",
+		"otlp_json": `{"resourceSpans":[{"scopeSpans":[{"scope":{},"spans":[{"name":"a","kind":1,"startTimeUnixNano":"1795957088703113000","endTimeUnixNano":"1795957088703114000","status":{}}]}],"resource":{"attributes":[{"key":"nemo.run.id","value":{"stringValue":"r1"}},{"key":"nv.dl.rank","value":{"intValue":"3"}}]}}]}` + "\n",
 	} {
 		t.Run(layout, func(t *testing.T) {
 			stdout, stderr, err := jsonl(t, append([]string{"cat", folder, "--to"}, strings.Fields(layout)...)...)
