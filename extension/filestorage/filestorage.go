@@ -64,10 +64,11 @@ func (s *fileStorage) GetClient(ctx context.Context, kind component.Kind, id com
 	if err != nil || kind != component.KindExporter {
 		return client, err
 	}
-	if err := putBack(ctx, client); err != nil {
+	queue := &queueClient{Client: client, logger: s.logger.With(zap.Stringer("exporter", id))}
+	if err := queue.putBack(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("queue of %s: put back what was being sent: %w", id, err), client.Close(ctx))
 	}
-	return &queueClient{Client: client, logger: s.logger.With(zap.Stringer("exporter", id))}, nil
+	return queue, nil
 }
 
 // path is the file that contrib gives a client.

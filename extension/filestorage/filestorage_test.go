@@ -59,18 +59,45 @@ func TestNothingIsLostByAKillAtTheStart(t *testing.T) {
 	// The queue starts, and the file is looked at after each transaction.
 	begun := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(begun, filepath.Base(path)), killed, 0o600))
-	var states int
+	var states atomic.Int64
+	var started atomic.Bool
 	ext := newExtension(t, begun)
-	watching := &watched{Extension: ext.Extension, after: func() {
+	ext.Extension = &watched{Extension: ext.Extension, after: func() {
+		if started.Load() {
+			return
+		}
 		state, err := os.ReadFile(filepath.Join(begun, filepath.Base(path)))
 		require.NoError(t, err)
-		states++
-		require.Equal(t, 8, waiting(t, state), "after transaction %d", states)
+		require.Equal(t, 8, waiting(t, state), "after transaction %d", states.Add(1))
 	}}
-	ext.Extension = watching
 	again := newQueue(t, ext, func(context.Context, ptrace.Traces) error { <-hung; return errors.New("no") })
-	require.GreaterOrEqual(t, states, 2)
-	watching.after = func() {}
+	started.Store(true)
+	require.GreaterOrEqual(t, states.Load(), int64(2))
+
+	// It starts on a disk without room too, sends them all, and takes note of that once there is room.
+	full := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(full, filepath.Base(path)), killed, 0o600))
+	ext = newExtension(t, full)
+	noRoom := &watched{Extension: ext.Extension, full: &atomic.Bool{}, after: func() {}}
+	noRoom.full.Store(true)
+	ext.Extension = noRoom
+	var mu sync.Mutex
+	sent := map[string]int{}
+	third := newQueue(t, ext, func(_ context.Context, td ptrace.Traces) error {
+		mu.Lock()
+		defer mu.Unlock()
+		sent[name(td)]++
+		return nil
+	})
+	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(sent) == 8 }, time.Minute, time.Millisecond)
+	state, err := os.ReadFile(filepath.Join(full, filepath.Base(path)))
+	require.NoError(t, err)
+	require.Equal(t, 8, waiting(t, state), "the disk takes nothing")
+	noRoom.full.Store(false)
+	require.NoError(t, third.Shutdown(t.Context()))
+	state, err = os.ReadFile(filepath.Join(full, filepath.Base(path)))
+	require.NoError(t, err)
+	require.Zero(t, waiting(t, state))
 
 	close(hung)
 	require.NoError(t, e.Shutdown(t.Context()))
@@ -118,6 +145,27 @@ func TestNothingIsLostByAFullDisk(t *testing.T) {
 	state, err := os.ReadFile(filepath.Join(folder, "exporter_test__traces"))
 	require.NoError(t, err)
 	require.Zero(t, waiting(t, state), "what was held back is written")
+}
+
+// Whoever is refused again and again, for hours, fills no memory.
+func TestRefusedItemsAreNotHeld(t *testing.T) {
+	ext := newExtension(t, t.TempDir())
+	var full atomic.Bool
+	ext.Extension = &watched{Extension: ext.Extension, full: &full, after: func() {}}
+	client, err := ext.GetClient(t.Context(), component.KindExporter, component.MustNewID("test"), "traces")
+	require.NoError(t, err)
+	metadata := storage.SetOperation(metadataKey, []byte{1})
+	require.NoError(t, client.Batch(t.Context(), metadata, storage.SetOperation("0", []byte("item"))))
+	full.Store(true)
+	require.NoError(t, client.Batch(t.Context(), metadata, storage.DeleteOperation("0")))
+	for i := range 100 {
+		key := itemKey(uint64(i + 1))
+		require.ErrorIs(t, client.Batch(t.Context(), metadata, storage.SetOperation(key, []byte("item"))), storage.ErrStorageFull)
+		require.NoError(t, client.Batch(t.Context(), metadata, storage.GetOperation(key)))
+		require.NoError(t, client.Batch(t.Context(), metadata, storage.DeleteOperation(key)))
+	}
+	require.Len(t, client.(*queueClient).held, 2, "that 0 is done, and the metadata")
+	require.NoError(t, client.Close(t.Context()))
 }
 
 // A database that is torn anywhere is set aside, and that is said; one that is whole is not touched.
@@ -230,12 +278,16 @@ type watchedClient struct {
 	*watched
 }
 
-func (w *watchedClient) Get(ctx context.Context, key string) ([]byte, error) {
-	return w.Client.Get(ctx, key)
-}
-
+// Batch has no room as bbolt has none: it finds out when it commits, even what only reads.
 func (w *watchedClient) Batch(ctx context.Context, ops ...*storage.Operation) error {
-	if w.full != nil && w.full.Load() && slices.ContainsFunc(ops, func(op *storage.Operation) bool { return op.Type != storage.Get }) {
+	if w.full != nil && w.full.Load() {
+		for _, op := range ops {
+			if op.Type == storage.Get {
+				if err := w.Client.Batch(ctx, op); err != nil {
+					return err
+				}
+			}
+		}
 		return storage.ErrStorageFull
 	}
 	defer w.after()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -24,9 +25,10 @@ const (
 	dispatchedItems = protowire.Number(5)
 )
 
-// putBack appends what was being sent when the process before ended to the queue, in one transaction.
-func putBack(ctx context.Context, client storage.Client) error {
-	metadata, err := client.Get(ctx, metadataKey)
+// putBack appends what was being sent when the process before ended to the queue, in one transaction. Where there is no room for that, the queue
+// starts all the same: it is held.
+func (c *queueClient) putBack(ctx context.Context) error {
+	metadata, err := c.Get(ctx, metadataKey)
 	if err != nil || len(metadata) == 0 {
 		return err
 	}
@@ -38,7 +40,7 @@ func putBack(ctx context.Context, client storage.Client) error {
 	for _, index := range dispatched {
 		gets = append(gets, storage.GetOperation(itemKey(index)))
 	}
-	if err := client.Batch(ctx, gets...); err != nil {
+	if err := c.read(ctx, gets...); err != nil {
 		return err
 	}
 	for _, item := range gets {
@@ -50,7 +52,12 @@ func putBack(ctx context.Context, client storage.Client) error {
 	}
 	rest = protowire.AppendTag(rest, writeIndex, protowire.Fixed64Type)
 	rest = protowire.AppendFixed64(rest, next)
-	return client.Batch(ctx, append(ops, storage.SetOperation(metadataKey, rest))...)
+	ops = append(ops, storage.SetOperation(metadataKey, rest))
+	if err := c.Client.Batch(ctx, ops...); err != nil {
+		c.warn(err)
+		c.keep(ops...)
+	}
+	return nil
 }
 
 func itemKey(index uint64) string { return strconv.FormatUint(index, 10) }
@@ -90,57 +97,97 @@ type queueClient struct {
 	logger *zap.Logger
 
 	mu   sync.Mutex
-	held []*storage.Operation // what there was no room for, in its order; nil while all is written
+	held map[string]*storage.Operation // what there was no room for, by its key
 }
 
 // Batch does as the queue says. A new item that cannot be written is an error, and its sender has it. All else (that an item was taken out,
-// or is done) is held back while it cannot be written: in the file the item waits on, so it is sent again at worst.
+// or is done) is held back while it cannot be written: in the file the item waits on, so it is sent again at worst. What is held is tried
+// again with each new item and at the end, not with each item that is sent: bbolt reads all of its pages after a transaction that failed.
 func (c *queueClient) Batch(ctx context.Context, ops ...*storage.Operation) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.Client.Batch(ctx, append(slices.Clone(c.held), ops...)...)
-	if err == nil {
-		if c.held != nil {
-			c.logger.Info("The queue's storage takes what was held back")
-			c.held = nil
+	isNew := slices.ContainsFunc(ops, func(op *storage.Operation) bool { return op.Type == storage.Set && op.Key != metadataKey })
+	isChange := slices.ContainsFunc(ops, func(op *storage.Operation) bool { return op.Type != storage.Get })
+	if isNew || isChange && len(c.held) == 0 {
+		err := c.Client.Batch(ctx, slices.AppendSeq(slices.Collect(maps.Values(c.held)), slices.Values(ops))...)
+		if err == nil {
+			if len(c.held) > 0 {
+				c.logger.Info("The queue's storage takes what was held back")
+				c.held = nil
+			}
+			return nil
 		}
-		return nil
+		if isNew {
+			return err
+		}
+		c.warn(err)
 	}
-	var gets, changes []*storage.Operation
 	for _, op := range ops {
-		switch {
-		case op.Type == storage.Get:
-			gets = append(gets, op)
-		case op.Type == storage.Set && op.Key != metadataKey:
-			return err
-		default:
-			changes = append(changes, op)
+		if op.Type == storage.Get {
+			if err := c.read(ctx, op); err != nil {
+				return err
+			}
+			continue
 		}
-	}
-	if len(gets) > 0 {
-		if err := c.Client.Batch(ctx, gets...); err != nil {
-			return err
+		// The queue takes out and deletes an item for each that was refused, too: whoever sends again and again would fill the memory with them.
+		if op.Type == storage.Delete {
+			there := storage.GetOperation(op.Key)
+			if err := c.read(ctx, there); err != nil {
+				return err
+			}
+			if there.Value == nil {
+				continue
+			}
 		}
+		c.keep(op)
 	}
-	if c.held == nil && len(changes) > 0 {
-		c.logger.Warn("The queue's storage has no room to say what was sent: it is sent again if the process ends before there is", zap.Error(err))
-	}
-	c.hold(changes)
 	return nil
 }
 
-// hold keeps changes; of the metadata the newest alone.
-func (c *queueClient) hold(changes []*storage.Operation) {
-	c.held = slices.DeleteFunc(c.held, func(op *storage.Operation) bool {
-		return op.Key == metadataKey && slices.ContainsFunc(changes, func(change *storage.Operation) bool { return change.Key == metadataKey })
-	})
-	c.held = append(c.held, changes...)
+func (c *queueClient) warn(err error) {
+	c.logger.Warn("The queue's storage has no room to say what was sent: it is sent again if the process ends before there is", zap.Error(err))
+}
+
+func (c *queueClient) keep(changes ...*storage.Operation) {
+	if c.held == nil {
+		c.held = map[string]*storage.Operation{}
+	}
+	for _, op := range changes {
+		c.held[op.Key] = op
+	}
+}
+
+// unread is the value of what was not looked at.
+var unread = []byte("unread")
+
+// read looks into what is held, and then into the file. contrib commits a transaction that only reads, too, and a disk may have no room for that, or take
+// no writes any more; what was read before is right all the same, and an error would have the queue throw the item away.
+func (c *queueClient) read(ctx context.Context, gets ...*storage.Operation) error {
+	var file []*storage.Operation
+	for _, get := range gets {
+		if op, ok := c.held[get.Key]; ok {
+			get.Value = op.Value
+			continue
+		}
+		get.Value = unread
+		file = append(file, get)
+	}
+	if len(file) == 0 {
+		return nil
+	}
+	err := c.Client.Batch(ctx, file...)
+	if slices.ContainsFunc(file, func(get *storage.Operation) bool { return len(get.Value) > 0 && &get.Value[0] == &unread[0] }) {
+		return err
+	}
+	return nil
 }
 
 func (c *queueClient) Get(ctx context.Context, key string) ([]byte, error) {
 	op := storage.GetOperation(key)
-	err := c.Batch(ctx, op)
-	return op.Value, err
+	if err := c.Batch(ctx, op); err != nil {
+		return nil, err
+	}
+	return op.Value, nil
 }
 
 func (c *queueClient) Set(ctx context.Context, key string, value []byte) error {
@@ -155,8 +202,8 @@ func (c *queueClient) Delete(ctx context.Context, key string) error {
 func (c *queueClient) Close(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.held != nil {
-		if err := c.Client.Batch(ctx, c.held...); err != nil {
+	if len(c.held) > 0 {
+		if err := c.Client.Batch(ctx, slices.Collect(maps.Values(c.held))...); err != nil {
 			c.logger.Warn("The queue's storage still has no room: what was sent meanwhile is sent again after the start", zap.Error(err))
 		}
 	}
