@@ -14,7 +14,8 @@ import (
 )
 
 // plainCore keeps what senders and backends wrote from moving the cursor of a terminal that shows the log. zap escapes ASCII's control characters in
-// fields; it leaves those beyond, which terminals obey as well, line separators, and what turns the direction of writing.
+// fields; it leaves those beyond, which terminals obey as well, line separators, and what turns the direction of writing. In messages it leaves them all,
+// and debug's are spans as they came.
 type plainCore struct{ zapcore.Core }
 
 func (c plainCore) With(fields []zapcore.Field) zapcore.Core {
@@ -29,7 +30,7 @@ func (c plainCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *za
 }
 
 func (c plainCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	entry.Message = plain(entry.Message)
+	entry.Message = plain(entry.Message, func(r rune) bool { return moves(r) || unicode.Is(unicode.Cc, r) && r != '\n' && r != '\t' })
 	return c.Core.Write(entry, plainFields(fields))
 }
 
@@ -46,7 +47,7 @@ func plainFields(fields []zapcore.Field) []zapcore.Field {
 			field.AddTo(encoded)
 			text, _ = encoded.Fields[field.Key].(string)
 		}
-		if made := plain(text); made != text {
+		if made := plain(text, moves); made != text {
 			if !copied {
 				fields, copied = slices.Clone(fields), true
 			}
@@ -56,7 +57,7 @@ func plainFields(fields []zapcore.Field) []zapcore.Field {
 	return fields
 }
 
-func plain(text string) string {
+func plain(text string, moves func(rune) bool) string {
 	if strings.IndexFunc(text, moves) < 0 {
 		return text
 	}

@@ -24,8 +24,10 @@ func TestLogIsPlain(t *testing.T) {
 	for range 3 {
 		logger.Warn(evil, fields...)
 	}
+	logger.Error("debug's:\n\tName: \x1b]0;title\a\r\x7f")
 	logger.Info("below the level")
-	require.Equal(t, 2, logs.Len(), "what is written is decided as before")
+	require.Equal(t, 3, logs.Len(), "what is written is decided as before")
+	require.Equal(t, "debug's:\n\tName: \\u001b]0;title\\u0007\\u000d\\u007f", logs.All()[2].Message)
 	got := logs.All()[0]
 	require.Equal(t, shown, got.Message)
 	require.Equal(t, map[string]any{"with": `a\u009b2J`, "text": shown, "error": shown, "url": shown, "nil": "<nil>", "n": int64(1)}, got.ContextMap())
