@@ -19,9 +19,11 @@ import (
 	"go.opentelemetry.io/collector/config/configmiddleware"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/extension/extensionmiddleware"
 	"go.opentelemetry.io/collector/receiver"
 	core "go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"google.golang.org/grpc"
 )
 
@@ -30,21 +32,25 @@ var handshakeTimeout = 10 * time.Second
 
 // NewFactory returns the factory of otlp.
 func NewFactory() receiver.Factory {
-	base := core.NewFactory()
+	base := core.NewFactory().(xreceiver.Factory)
 	f := &factory{configs: map[*core.Config]*core.Config{}}
-	return receiver.NewFactory(base.Type(), base.CreateDefaultConfig,
-		receiver.WithTraces(func(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
+	return xreceiver.NewFactory(base.Type(), base.CreateDefaultConfig,
+		xreceiver.WithTraces(func(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
 			r, err := base.CreateTraces(ctx, set, f.config(cfg), next)
 			return bounded{r, f, cfg}, err
 		}, base.TracesStability()),
-		receiver.WithMetrics(func(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
+		xreceiver.WithMetrics(func(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
 			r, err := base.CreateMetrics(ctx, set, f.config(cfg), next)
 			return bounded{r, f, cfg}, err
 		}, base.MetricsStability()),
-		receiver.WithLogs(func(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
+		xreceiver.WithLogs(func(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
 			r, err := base.CreateLogs(ctx, set, f.config(cfg), next)
 			return bounded{r, f, cfg}, err
 		}, base.LogsStability()),
+		xreceiver.WithProfiles(func(ctx context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
+			r, err := base.CreateProfiles(ctx, set, f.config(cfg), next)
+			return bounded{r, f, cfg}, err
+		}, base.ProfilesStability()),
 	)
 }
 

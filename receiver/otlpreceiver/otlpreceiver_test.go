@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	core "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -74,6 +75,18 @@ func TestSilentConnectionsDoNotHoldUpTheEnd(t *testing.T) {
 			require.Fail(t, "it does not end")
 		}
 	}
+}
+
+// Every signal of the core's is there.
+func TestSignals(t *testing.T) {
+	ours, upstream := NewFactory().(xreceiver.Factory), core.NewFactory().(xreceiver.Factory)
+	require.Equal(t, upstream.TracesStability(), ours.TracesStability())
+	require.Equal(t, upstream.MetricsStability(), ours.MetricsStability())
+	require.Equal(t, upstream.LogsStability(), ours.LogsStability())
+	require.Equal(t, upstream.ProfilesStability(), ours.ProfilesStability())
+	profiles, err := ours.CreateProfiles(t.Context(), receivertest.NewNopSettings(ours.Type()), ours.CreateDefaultConfig(), consumertest.NewNop())
+	require.NoError(t, err)
+	require.NoError(t, profiles.Shutdown(t.Context()))
 }
 
 // What the receiver reports reaches the host.
