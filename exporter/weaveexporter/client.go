@@ -5,6 +5,7 @@ package weaveexporter // import "github.com/lenscol/lenscol/exporter/weaveexport
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -50,7 +51,7 @@ func (c *client) start(ctx context.Context, extensions map[component.ID]componen
 	if settings.Compression == configcompression.TypeGzip {
 		// confighttp's own has the standard library's gzip, which takes twice the time (BenchmarkGzip).
 		settings.Compression = ""
-		level := int(settings.CompressionParams.Level)
+		level := cmp.Or(int(settings.CompressionParams.Level), gzip.DefaultCompression) // 0 is not set, as confighttp has it.
 		if _, err := gzip.NewWriterLevel(nil, level); err != nil {
 			return err
 		}
