@@ -12,22 +12,24 @@ import (
 	"bytes"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
+	"strings"
 )
 
 // Floor is the size up to which the heap grows before it is collected, in bytes.
 const Floor = 96 << 20
 
-// Keep begins to keep the floor, or less where there is little memory: an eighth of the machine's or the container's. It does nothing where
+// Keep begins to keep the floor, or less where there is little memory: an eighth of the machine's or the control group's. It does nothing where
 // GOGC or GOMEMLIMIT says what is wanted.
 func Keep() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	(&keeper{floor: min(Floor, memory()/8)}).afterCollection()
+	(&keeper{floor: min(Floor, memory("/")/8)}).afterCollection()
 }
 
 // keeper sets the GC percentage anew after every collection, to what lets the heap grow to the floor.
@@ -73,19 +75,30 @@ func percent(floor, live, rest uint64) int {
 	return max(p, defaultPercent)
 }
 
-// memory is that of the machine or, where it is limited, of the container.
-func memory() uint64 {
+// memory is that of the machine or, where it is limited, of the control group: a container, a unit of systemd, a step of a job.
+func memory(root string) uint64 {
 	most := uint64(math.MaxUint64)
-	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		text, err := os.ReadFile(path)
-		if err != nil {
+	groups, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	for line := range strings.Lines(string(groups)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3) // id:controllers:path, of which version 2 has "0::path"
+		if len(fields) < 3 {
 			continue
 		}
-		if n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64); err == nil { // "max" is none
-			most = min(most, n)
+		folder, file := "sys/fs/cgroup", "memory.max"
+		if fields[1] == "memory" {
+			folder, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		} else if fields[1] != "" {
+			continue
+		}
+		// A limit of a group above holds too. In a container the path may be that outside, which is not there.
+		for path := filepath.Clean("/" + fields[2]); ; path = filepath.Dir(path) {
+			most = min(most, number(os.ReadFile(filepath.Join(root, folder, path, file))))
+			if path == "/" {
+				break
+			}
 		}
 	}
-	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
+	if text, err := os.ReadFile(filepath.Join(root, "proc/meminfo")); err == nil {
 		_, rest, _ := bytes.Cut(text, []byte("MemTotal:"))
 		if fields := bytes.Fields(rest); len(fields) > 0 {
 			if kb, err := strconv.ParseUint(string(fields[0]), 10, 64); err == nil {
@@ -94,4 +107,12 @@ func memory() uint64 {
 		}
 	}
 	return most
+}
+
+// number is what a file of a control group says; "max" is none.
+func number(text []byte, err error) uint64 {
+	if n, parseErr := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64); err == nil && parseErr == nil {
+		return n
+	}
+	return math.MaxUint64
 }

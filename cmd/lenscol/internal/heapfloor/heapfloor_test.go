@@ -6,8 +6,10 @@
 package heapfloor
 
 import (
+	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -41,6 +43,41 @@ func TestPercent(t *testing.T) {
 		{"no memory is known", 0, 20 * mib, 0, 100},
 	} {
 		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, percent(tt.floor, tt.live, tt.rest)) })
+	}
+}
+
+// TestMemory: the least of what the machine has and what the process's groups may have.
+func TestMemory(t *testing.T) {
+	const version2, version1 = "sys/fs/cgroup/", "sys/fs/cgroup/memory/"
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  uint64
+	}{
+		"nothing is known": {nil, math.MaxUint64},
+		"no limit":         {map[string]string{"proc/self/cgroup": "0::/a\n", version2 + "a/memory.max": "max\n"}, 8 << 30},
+		"a container":      {map[string]string{"proc/self/cgroup": "0::/\n", version2 + "memory.max": "1000\n"}, 1000},
+		"a unit":           {map[string]string{"proc/self/cgroup": "0::/system.slice/lenscol.service\n", version2 + "system.slice/lenscol.service/memory.max": "1000\n"}, 1000},
+		"a group above": {map[string]string{
+			"proc/self/cgroup": "0::/job/step\n", version2 + "job/step/memory.max": "2000\n", version2 + "job/memory.max": "1000\n",
+		}, 1000},
+		"version 1": {map[string]string{
+			"proc/self/cgroup": "9:name=systemd:/\n4:memory:/job\n1:cpu:/\n0::/\n", version1 + "job/memory.limit_in_bytes": "1000\n", version1 + "memory.limit_in_bytes": "9223372036854771712\n",
+		}, 1000},
+		"a path of outside":  {map[string]string{"proc/self/cgroup": "4:memory:/docker/1\n", version1 + "memory.limit_in_bytes": "1000\n"}, 1000},
+		"more than there is": {map[string]string{"proc/self/cgroup": "0::/\n", version2 + "memory.max": "1099511627776\n"}, 8 << 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			if tt.files != nil {
+				tt.files["proc/meminfo"] = "MemTotal:        8388608 kB\nMemFree:          1 kB\n"
+			}
+			for path, text := range tt.files {
+				path = filepath.Join(root, path)
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+			}
+			require.Equal(t, tt.want, memory(root))
+		})
 	}
 }
 
