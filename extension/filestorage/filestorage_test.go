@@ -214,6 +214,27 @@ func TestTornDatabase(t *testing.T) {
 	}
 }
 
+// The file that is read through is the one that contrib gives a client.
+func TestPath(t *testing.T) {
+	for _, tt := range []struct {
+		id   component.ID
+		name string
+	}{
+		{component.MustNewID("otlp_http"), "traces"},
+		{component.MustNewIDWithName("weave", "a/b ~ä"), "logs"},
+		{component.MustNewIDWithName("weave", "../.."), ""},
+	} {
+		folder := t.TempDir()
+		ext := newExtension(t, folder)
+		client, err := ext.GetClient(t.Context(), component.KindExporter, tt.id, tt.name)
+		require.NoError(t, err)
+		require.NoError(t, client.Close(t.Context()))
+		files, err := filepath.Glob(filepath.Join(folder, "*"))
+		require.NoError(t, err)
+		require.Equal(t, []string{ext.path(component.KindExporter, tt.id, tt.name)}, files)
+	}
+}
+
 // swapKeys makes two neighbours of a leaf change places.
 func swapKeys(b []byte) []byte {
 	for _, pair := range [][2]string{{"key040", "KEY041"}, {"key041", "key040"}, {"KEY041", "key041"}} {
