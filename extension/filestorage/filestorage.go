@@ -128,11 +128,16 @@ func readThrough(path string, timeout time.Duration) (torn error) {
 	return db.View(func(tx *bbolt.Tx) error {
 		return tx.ForEach(func(_ []byte, bucket *bbolt.Bucket) error {
 			var before, end []byte
+			room := info.Size()
 			return bucket.ForEach(func(key, value []byte) error {
 				if before != nil && bytes.Compare(before, key) >= 0 {
 					return errors.New("keys are out of order")
 				}
 				before = key
+				// A length of gigabytes may end in memory that is not the file's, and that contrib copies.
+				if room -= int64(len(key) + len(value)); room < 0 {
+					return errors.New("values are longer than the file")
+				}
 				end = append(end[:0], value[max(len(value)-1, 0):]...) // It is in the file.
 				return nil
 			})

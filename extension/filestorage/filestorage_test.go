@@ -183,6 +183,7 @@ func TestTornDatabase(t *testing.T) {
 		{"meta pages alone", func(b []byte) []byte { clear(b[8192:]); return b }, true},
 		{"something else", func([]byte) []byte { return make([]byte, 1<<20) }, true},
 		{"keys out of order", func(b []byte) []byte { return swapKeys(b) }, true},
+		{"values longer than the file", func(b []byte) []byte { return append(stretch(b[:len(b)/2]), b[len(b)/2:]...) }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -241,6 +242,12 @@ func swapKeys(b []byte) []byte {
 		b = bytes.ReplaceAll(b, []byte(pair[0]), []byte(pair[1]))
 	}
 	return b
+}
+
+// stretch adds 64 KiB to the length of each value. In an element of a leaf it stands behind that of the key.
+func stretch(b []byte) []byte {
+	lengths := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 6), 3000)
+	return bytes.ReplaceAll(b, lengths, binary.LittleEndian.AppendUint32(lengths[:4:4], 3000+64<<10))
 }
 
 func newExtension(t *testing.T, folder string) *fileStorage {
