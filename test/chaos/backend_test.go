@@ -7,14 +7,8 @@ package chaos
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -164,8 +158,8 @@ func refusing(c *chaos, backend *sink, collector *testbed.Collector, counter fun
 
 // flappingTLS has a gateway go in and out: not there, closing connections in the middle of the handshake, silent in it, with a stranger's certificate.
 func flappingTLS(c *chaos) {
-	own, authority := newCertificate(c)
-	stranger, _ := newCertificate(c)
+	own, authority := certificate(c)
+	stranger, _ := certificate(c)
 	token := filepath.Join(c.TempDir(), "token")
 	require.NoError(c, os.WriteFile(token, []byte("a-token-of-some-length"), 0o600))
 	backend := c.newSink(takeAll)
@@ -222,18 +216,11 @@ func (s *sink) serveBroken(silence time.Duration) {
 	}
 }
 
-// newCertificate makes a certificate for localhost, and the file of its authority, itself.
-func newCertificate(c *chaos) (certificate *tls.Certificate, authority string) {
+// certificate makes one for localhost that is its own authority, and the file of that.
+func certificate(c *chaos) (pair *tls.Certificate, authority string) {
 	c.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	cert, key := testbed.Certificate(c, c.TempDir(), "localhost")
+	made, err := tls.LoadX509KeyPair(cert, key)
 	require.NoError(c, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), DNSNames: []string{"localhost"},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(c, err)
-	authority = filepath.Join(c.TempDir(), "tls.crt")
-	require.NoError(c, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, authority
+	return &made, cert
 }
