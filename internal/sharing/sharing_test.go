@@ -68,6 +68,14 @@ func TestPut(t *testing.T) {
 				// Every way to change a value, in one place, leaves the others as they are.
 				changed, _ := one.Get("key")
 				for _, change := range []func(){
+					func() {
+						switch changed.Type() { // What has parts can be changed without another value. pdata's own copies share bytes.
+						case pcommon.ValueTypeSlice:
+							changed.Slice().At(0).SetStr("other")
+						case pcommon.ValueTypeMap:
+							changed.Map().PutStr("y", "other")
+						}
+					},
 					func() { changed.SetStr("other") }, func() { changed.SetInt(8) }, func() { changed.SetBool(false) }, func() { changed.SetDouble(1) },
 					func() { changed.SetEmptySlice().AppendEmpty().SetStr("b") }, func() { changed.SetEmptyMap().PutStr("c", "d") },
 					func() { changed.SetEmptyBytes().FromRaw([]byte{9}) }, func() { pcommon.NewValueStr("e").CopyTo(changed) },
