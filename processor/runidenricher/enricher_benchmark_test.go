@@ -78,7 +78,7 @@ func ours(b testing.TB, yaml string, vars env) consumer.Traces {
 }
 
 // live is what a collector that works holds in memory: 64 MiB of batches, as they wait in queues. Without it the live heap of a benchmark is some
-// 4 MiB, so that the garbage collector works most of the time and is most of what is measured: docs/decisions.md has both figures.
+// 4 MiB, so that the garbage collector works most of the time and is most of what is measured.
 var live = sync.OnceValue(func() (batches []ptrace.Traces) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -106,7 +106,8 @@ func decoded(body []byte) ptrace.Traces {
 }
 
 // runResources sends batches of 64 resources without spans, each as it comes from the receiver: decoded a moment ago, which is not measured. It
-// reports the time a resource, of the median batch: where others use the machine too, the mean is theirs.
+// reports the time a resource, of the median batch: where others use the machine too, the mean is theirs. So most of what the garbage collector takes
+// is left out; B/resource is what it has to do. docs/decisions.md has what the whole process takes.
 func runResources(b *testing.B, p consumer.Traces) {
 	body := encoded(job(64, 0))
 	runBatches(b, p, func() ptrace.Traces { return decoded(body) })

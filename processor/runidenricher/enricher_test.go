@@ -100,7 +100,9 @@ func (r *rig) resource(t testing.TB, raw map[string]any) map[string]any {
 	require.NoError(t, td.ResourceSpans().AppendEmpty().Resource().Attributes().FromRaw(raw))
 	r.spans.Reset()
 	require.NoError(t, r.traces.ConsumeTraces(t.Context(), td))
-	return r.spans.AllTraces()[0].ResourceSpans().At(0).Resource().Attributes().AsRaw()
+	became := r.spans.AllTraces()[0].ResourceSpans().At(0).Resource().Attributes()
+	require.Len(t, became.AsRaw(), became.Len(), "a key is there twice")
+	return became.AsRaw()
 }
 
 func (r *rig) requireFrom(t *testing.T, want map[string]int64) {
@@ -319,6 +321,7 @@ wandb:
 		},
 		{"all of a rule must match", rules, nil, attrs{"service.name": "megatron-lm", "dl.rank": 1}, attrs{"service.name": "megatron-lm", "dl.rank": int64(1)}},
 		{"a rule that leaves open", rules, nil, attrs{"slurm.job.user": "alice"}, attrs{"slurm.job.user": "alice", "wandb.project": "hers"}},
+		{"a rule does not mix targets", rules, nil, attrs{"slurm.job.user": "alice", "wandb.project": "theirs"}, attrs{"slurm.job.user": "alice", "wandb.project": "theirs"}},
 		{"overwrite", only + "overwrite: [wandb.entity]", sidecar, attrs{"wandb.entity": "other"}, attrs{"wandb.entity": "e", "wandb.project": "p", "wandb.run.id": "r"}},
 	}
 	for _, tt := range tests {

@@ -44,7 +44,7 @@ func (k *keyset) slot(key string) int {
 	return -1
 }
 
-// filter tells most keys that are none of a set, by length and first letter.
+// filter rules most keys out that are not in a set, by length and first letter.
 type filter struct {
 	lengths uint64      // bit n%64: there is a key of n bytes
 	first   [256]uint64 // the same of the keys that begin with a letter

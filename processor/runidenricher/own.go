@@ -49,7 +49,7 @@ func newStamps(cfg *Config, system resource.System) *stamps {
 	for _, key := range cfg.Overwrite {
 		slot := s.keys.add(key)
 		s.overwrite.set(slot)
-		if s.isStamped(slot) {
+		if s.stamped.is(slot) {
 			s.takesOver.set(slot)
 		}
 	}
@@ -70,7 +70,7 @@ func newStamps(cfg *Config, system resource.System) *stamps {
 // asksFor reports whether it matters that a resource has the key of a slot.
 func (s *stamps) asksFor(slot int) bool {
 	switch {
-	case s.stamped.is(slot) || s.overwrite.is(slot):
+	case s.stamped.is(slot):
 		return true
 	case slot == slotPod:
 		return s.pod != ""
@@ -215,16 +215,11 @@ func (s *stamps) text(a resource.Attribute) string {
 // add stamps a value, unless its key is stamped already.
 func (s *stamps) add(a resource.Attribute, value pcommon.Value, of scope) {
 	slot := s.keys.add(a.Key)
-	if !s.isStamped(slot) {
+	if !s.stamped.is(slot) {
 		s.list = append(s.list, stamp{sharing.NewAttribute(s.shares, a.Key, value), slot, of})
 		s.stamped.set(slot)
 		s.known = append(s.known, a)
 	}
-}
-
-// isStamped reports whether the key of a slot is stamped.
-func (s *stamps) isStamped(slot int) bool {
-	return slices.ContainsFunc(s.list, func(have stamp) bool { return have.slot == slot })
 }
 
 // log writes the start line: each value and where it comes from, without secrets.

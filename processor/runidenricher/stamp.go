@@ -50,7 +50,7 @@ type stamps struct {
 	shares    bool // resources may share values
 	keys      keyset
 	list      []stamp
-	stamped   bits // keys that a resource gets that has none of them
+	stamped   bits // keys that a resource gets where it has none of them: of list, and the ids below
 	overwrite bits
 	takesOver bits   // keys that name an owner and are overwritten: no resource is another owner's by them
 	replace   string // when an id of the sender's gives way: never, generated, always
