@@ -57,7 +57,7 @@ func read(name string) (any, error) {
 	return withParts(value)
 }
 
-// withParts replaces every text below value that is ${lenscol:NAME}.
+// withParts replaces what is ${lenscol:NAME} by what that is, in value and in the maps below it.
 func withParts(value any) (_ any, err error) {
 	switch v := value.(type) {
 	case map[string]any:
