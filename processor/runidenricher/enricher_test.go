@@ -352,6 +352,7 @@ func TestTelemetryOfAnotherJobIsLoggedOnce(t *testing.T) {
 	for range 3 {
 		require.NotContains(t, r.resource(t, attrs{"slurm.job.id": "999"}), "nv.dl.job.uuid")
 	}
+	require.Equal(t, slurmStamps, r.resource(t, nil), "what comes after another job's")
 	lines := r.log.FilterLevelExact(zap.WarnLevel).All()
 	require.Len(t, lines, 1)
 	require.Equal(t, map[string]any{"slurm.job.id": "999", "own": "12345"}, lines[0].ContextMap())

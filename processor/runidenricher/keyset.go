@@ -14,9 +14,8 @@ func (b *bits) is(slot int) bool { return b[slot>>6]&(1<<(slot&63)) != 0 }
 // keyset finds the slot of a key in a few nanoseconds: a hash table that looks at the length and three bytes of a key, with the
 // next place for what collides.
 type keyset struct {
-	keys   []string
-	filter filter
-	table  [4 * maxSlots]uint16 // slot + 1, 0 for empty
+	keys  []string
+	table [4 * maxSlots]uint16 // slot + 1, 0 for empty
 }
 
 // add returns the slot of key, a new one if it has none. There can be maxSlots of them.
@@ -25,7 +24,6 @@ func (k *keyset) add(key string) int {
 		return slot
 	}
 	k.keys = append(k.keys, key)
-	k.filter.add(key)
 	at := place(key)
 	for k.table[at] != 0 {
 		at = (at + 1) % uint(len(k.table))

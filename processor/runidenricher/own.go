@@ -58,10 +58,9 @@ func newStamps(cfg *Config, system resource.System) *stamps {
 			s.own(slotWandb, rule.Entity), s.own(slotWandb+1, rule.Project), s.own(slotWandb+2, rule.RunID),
 		}})
 	}
-	s.keys.filter = filter{}
 	for slot, key := range s.keys.keys {
 		if s.asksFor(slot) {
-			s.keys.filter.add(key)
+			s.asked.add(key)
 		}
 	}
 	return s

@@ -49,6 +49,7 @@ func (s *stamps) own(slot int, text string) own {
 type stamps struct {
 	shares    bool // resources may share values
 	keys      keyset
+	asked     filter // those of the keys that a resource is asked for
 	list      []stamp
 	stamped   bits // keys that a resource gets where it has none of them: of list, and the ids below
 	overwrite bits
@@ -95,7 +96,7 @@ type said struct {
 
 func (s *stamps) read(attrs pcommon.Map, r *said) {
 	for key, v := range attrs.All() {
-		if !s.keys.filter.may(key) { // most of them
+		if !s.asked.may(key) { // most of them
 			continue
 		}
 		slot := s.keys.slot(key)
