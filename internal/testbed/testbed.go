@@ -256,6 +256,9 @@ func FreePort(tb testing.TB) string {
 	return port
 }
 
+// handedOut are the addresses that freePorts has returned.
+var handedOut sync.Map
+
 // freePorts returns addresses on loopback that nothing listens on. They lie below the range from which the kernel takes
 // the ports of outgoing connections, so a restarted collector finds its port free.
 func freePorts(tb testing.TB, n int) []string {
@@ -265,6 +268,10 @@ func freePorts(tb testing.TB, n int) []string {
 	for range tries {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first)))
 		if err != nil {
+			continue
+		}
+		if _, before := handedOut.LoadOrStore(l.Addr().String(), true); before {
+			_ = l.Close() // Another test may be about to listen there.
 			continue
 		}
 		defer l.Close() // Held until all are found, so that they differ.

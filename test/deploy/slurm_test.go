@@ -157,9 +157,15 @@ touch armed.$SLURM_PROCID; sleep 600 & wait`)
 		require.NoError(t, os.Remove(filepath.Join(s.Work, "acknowledged")))
 
 		// A span that a rank had open died with it. The accounting knows of the step, and how it ended.
-		s.reckon(job)
 		require.Empty(t, s.traces(job)["open"])
-		steps := slurmtest.Archived(t, filepath.Join(s.Work, "lens-data", "slurm-"+job+".jsonl"))["slurm.step"]
+		var steps []map[string]any
+		for range 20 { // SLURM writes the steps of a job down some time after its end.
+			s.reckon(job)
+			steps = slurmtest.Archived(t, filepath.Join(s.Work, "lens-data", "slurm-"+job+".jsonl"))["slurm.step"]
+			if len(steps) > 0 {
+				break
+			}
+		}
 		i := slices.IndexFunc(steps, func(step map[string]any) bool { return attributesOf(step)["slurm.step.name"] == "rank.sh" })
 		require.GreaterOrEqual(t, i, 0, steps)
 		require.Equal(t, []any{"CANCELLED", "0:9"}, []any{attributesOf(steps[i])["slurm.state"], attributesOf(steps[i])["slurm.exit_code"]})

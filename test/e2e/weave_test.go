@@ -35,7 +35,7 @@ const weaveOverlay = `
 exporters:
   weave:
     retry_on_failure: {initial_interval: 20ms, max_interval: 200ms}
-    sending_queue: {batch: {flush_timeout: 100ms, min_size: 65536}}
+    sending_queue: {batch: {flush_timeout: 100ms, min_size: 512}}
 `
 
 // TestWeaveBooksClose has the shipped config send to a Weave that is down at first, then fails one request in ten, cannot take one span in 512,
