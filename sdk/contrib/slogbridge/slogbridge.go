@@ -16,7 +16,7 @@ import (
 	"fmt"
 	stdlog "log"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/contrib/bridges/otelslog"
 	"go.opentelemetry.io/otel"
@@ -53,14 +53,14 @@ func NewHandler(o Options) slog.Handler {
 	if o.Level == nil {
 		o.Level = slog.LevelInfo
 	}
-	return &handler{next: otelslog.NewHandler(o.Scope, otelslog.WithLoggerProvider(o.Provider)), level: o.Level, report: new(sync.Once)}
+	return &handler{next: otelslog.NewHandler(o.Scope, otelslog.WithLoggerProvider(o.Provider)), level: o.Level, reported: new(atomic.Bool)}
 }
 
 // handler is otelslog's, with a level and without failures.
 type handler struct {
-	next   slog.Handler
-	level  slog.Leveler
-	report *sync.Once // of the first failure alone: where that is logged may lead back here
+	next     slog.Handler
+	level    slog.Leveler
+	reported *atomic.Bool
 }
 
 func (h *handler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
@@ -71,9 +71,16 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) (enabled bool) 
 func (h *handler) Handle(ctx context.Context, record slog.Record) error {
 	defer h.survive()
 	if err := h.next.Handle(ctx, record); err != nil {
-		h.report.Do(func() { otel.Handle(fmt.Errorf("a log record was not bridged: %w", err)) })
+		h.report(fmt.Errorf("a log record was not bridged: %w", err))
 	}
 	return nil
+}
+
+// report hands the first failure on, and no other: whoever hears of it may log it, which leads back here.
+func (h *handler) report(err error) {
+	if h.reported.CompareAndSwap(false, true) {
+		otel.Handle(err)
+	}
 }
 
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -100,6 +107,6 @@ func (h *handler) with(next func() slog.Handler) slog.Handler {
 // survive ends a panic, as values that are logged cause it by their Error method.
 func (h *handler) survive() {
 	if p := recover(); p != nil {
-		h.report.Do(func() { otel.Handle(fmt.Errorf("a log record was not bridged: panic: %v", p)) })
+		h.report(fmt.Errorf("a log record was not bridged: panic: %v", p))
 	}
 }

@@ -180,6 +180,19 @@ func TestNeverFails(t *testing.T) {
 	}
 }
 
+// An error handler that logs to the bridged logger leads back into the bridge that fails.
+func TestFailureThatIsLoggedToTheBridge(t *testing.T) {
+	var out bytes.Buffer
+	logger := slogbridge.Bridge(slog.New(slog.NewTextHandler(&out, nil)), slogbridge.Options{
+		Provider: sdklog.NewLoggerProvider(sdklog.WithProcessor(&refusing{})),
+	})
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Error("telemetry", "error", err) }))
+	t.Cleanup(func() { otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {})) })
+	logger.Info("x")
+	require.Equal(t, 1, bytes.Count(out.Bytes(), []byte("msg=x")))
+	require.Equal(t, 1, bytes.Count(out.Bytes(), []byte("msg=telemetry")))
+}
+
 // The rules of log/slog for handlers, by its own test.
 func TestIsAHandler(t *testing.T) {
 	var kept records
