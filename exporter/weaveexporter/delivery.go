@@ -35,9 +35,11 @@ type delivery struct {
 // parcel is a request on its way.
 type parcel struct {
 	shape.Request
-	failures int       // tries that failed in Weave, or on the way to it
-	since    time.Time // of the first of them, of the whole request where this is a part
-	doubt    *doubt    // nil: it was not refused
+	errors     int       // answers of status 500
+	since      time.Time // of the first of them, of the whole request where this is a part
+	unanswered int       // tries without an answer of Weave's: the first, and each after another request was taken since the one before
+	failed     time.Time // the last try without an answer
+	doubt      *doubt    // nil: it was not refused
 }
 
 // doubt is shared by the parts of a request that was refused for its data, or may have been.
@@ -45,8 +47,9 @@ type parcel struct {
 // A span at fault is found with two requests for each halving. Where no part is taken over as many refusals as finding one span can take, not a
 // span is at fault but the whole, and halving ends.
 type doubt struct {
-	refusals int // in a row
-	limit    int // of them
+	refusals int       // in a row
+	since    time.Time // of the first of the row
+	limit    int       // of refusals
 }
 
 func newDoubt(p *parcel, a answer) *doubt {
@@ -66,8 +69,8 @@ const (
 	// serverErrorPatience is how long a request that status 500 answers is tried while no request at all is taken.
 	serverErrorPatience = 5 * time.Minute
 
-	// A request that gets no answer, or that of a gateway, is tried without end while no request is taken: Weave is down. While others
-	// are taken it is tried so often, and then halved, as with status 500: what a span does to a database comes out so.
+	// A request that gets no answer, or that of a gateway, is tried without end while no request is taken: Weave is down. It is halved, as
+	// with status 500, after so many tries between which others were taken: what a span does to a database comes out so.
 	gatewayTries = 10
 
 	// minPause stands between two rounds, whatever retry_on_failure says.
@@ -149,10 +152,6 @@ func (d *delivery) send(ctx context.Context, p parcel) {
 
 // failed decides on a request that may pass later, or in parts.
 func (d *delivery) failed(p parcel, a answer) {
-	p.failures++
-	if p.since.IsZero() {
-		p.since = d.e.now()
-	}
 	if d.mayPass(&p, a) {
 		d.sendLater(p, a)
 	} else {
@@ -160,19 +159,29 @@ func (d *delivery) failed(p parcel, a answer) {
 	}
 }
 
-// mayPass tells whether the same request may pass later: the failure may be of Weave and not of what it holds.
+// mayPass tells whether the same request may pass later: the failure may be of Weave and not of what it holds. It counts what speaks against
+// the request, and nothing else: not that Weave is busy, nor that it is down.
 func (d *delivery) mayPass(p *parcel, a answer) bool {
+	now := d.e.now()
 	switch {
 	case a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable:
 		return true
 	case a.verdict == unavailable:
-		return p.failures < gatewayTries || !d.e.takenSince(p.since)
+		if p.unanswered == 0 || d.e.takenSince(p.failed) {
+			p.unanswered++
+		}
+		p.failed = now
+		return p.unanswered < gatewayTries
 	case a.status != http.StatusInternalServerError:
 		return false
-	case p.Spans > 1:
-		return p.failures < requestTries
 	}
-	return p.failures < spanTries
+	if p.errors++; p.since.IsZero() {
+		p.since = now
+	}
+	if p.Spans > 1 {
+		return p.errors < requestTries
+	}
+	return p.errors < spanTries
 }
 
 // refused halves a request, or drops it where there is nothing to halve, or where all of it is at fault.
@@ -181,7 +190,9 @@ func (d *delivery) refused(p parcel, a answer) {
 	if p.doubt == nil {
 		p.doubt = newDoubt(&p, a)
 	}
-	p.doubt.refusals++
+	if p.doubt.refusals++; p.doubt.refusals == 1 {
+		p.doubt.since = now
+	}
 	whole := p.doubt.refusals > p.doubt.limit
 	closed := a.status == http.StatusForbidden && (whole || d.e.forbidden.has(p.Target, now))
 	if closed {
@@ -194,14 +205,31 @@ func (d *delivery) refused(p parcel, a answer) {
 	if whole || closed {
 		parts = append(parts, d.take(p.doubt)...)
 	}
-	down := a.status == http.StatusInternalServerError && !d.e.takenSince(p.since) && now.Sub(p.since) < serverErrorPatience
+	down := d.down(&p, a, whole)
 	for _, part := range parts {
 		if down {
+			part.unanswered = 0
 			d.sendLater(part, a)
 		} else {
 			d.drop(part, a, a.drop)
 		}
 	}
+}
+
+// down tells whether Weave is at fault for a refusal, and not what was sent: it takes nothing from anybody. Of the whole of a request that counts
+// while its parts were refused, since what was taken before says nothing of Weave now.
+func (d *delivery) down(p *parcel, a answer, whole bool) bool {
+	since := p.since
+	if whole {
+		since = p.doubt.since
+	}
+	switch {
+	case d.e.takenSince(since):
+		return false
+	case a.status == http.StatusInternalServerError:
+		return d.e.now().Sub(p.since) < serverErrorPatience
+	}
+	return a.verdict == unavailable && whole
 }
 
 // takenSince tells whether Weave took any request since then: it works, and what fails is at fault itself.
@@ -217,7 +245,7 @@ func (d *delivery) halve(p parcel) bool {
 		part := p
 		part.Request = half
 		if half.Spans == 1 {
-			part.failures = 0
+			part.errors, part.unanswered = 0, 0
 		}
 		d.todo = append(d.todo, part)
 	}

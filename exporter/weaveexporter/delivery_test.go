@@ -302,6 +302,59 @@ func TestRequirement22_ServerErrorsOfABackendThatIsDown(t *testing.T) {
 	require.Less(t, len(b.fake.Requests())-before, 2*512)
 }
 
+// Requirement 22: a request that one outage held up long is not at fault in the next, whatever was taken between the two.
+func TestRequirement22_OutagesOneAfterAnother(t *testing.T) {
+	for name, answer := range map[string]weavetest.Answer{"502": {Status: 502}, "504": {Status: 504}, "cut": {Cut: true}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, weavetest.Options{})
+			answer.Times = 100
+			b.fake.Script(answer)
+			b.tick = func() {
+				if len(b.fake.Requests()) == 20 {
+					b.lastTaken.Store(b.time().UnixNano())
+				}
+			}
+			require.NoError(t, b.send(t, spans(0, 64)))
+			requireDelivered(t, b.fake, project, upTo(64)...)
+			require.Equal(t, map[string]int64{"sent_spans": 64}, b.counters(t))
+		})
+	}
+}
+
+// Requirement 22: an outage that begins while a request is halved takes none of its parts along.
+func TestRequirement22_OutageWhileHalving(t *testing.T) {
+	for status, tries := range map[int]int{500: requestTries, 502: gatewayTries} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			b := newBench(t, weavetest.Options{})
+			b.fake.Script(weavetest.Answer{Status: status, Times: 100})
+			b.tick = func() { // Others are taken up to then.
+				if len(b.fake.Requests()) < tries {
+					b.lastTaken.Store(b.time().UnixNano())
+				}
+			}
+			require.NoError(t, b.send(t, spans(0, 512)))
+			requireDelivered(t, b.fake, project, upTo(512)...)
+			require.Equal(t, map[string]int64{"sent_spans": 512}, b.counters(t))
+		})
+	}
+}
+
+// Requirement 22: that Weave was busy says nothing of a request that then fails once.
+func TestRequirement22_ThrottlingIsNoFailure(t *testing.T) {
+	for _, busy := range []int{429, 503} {
+		for _, then := range []int{500, 502} {
+			t.Run(fmt.Sprint(busy, " ", then), func(t *testing.T) {
+				b := newBench(t, weavetest.Options{})
+				b.fake.Script(weavetest.Answer{Status: busy, Times: 2 * gatewayTries}, weavetest.Answer{Status: then, Times: 1})
+				b.tick = func() { b.lastTaken.Store(b.time().UnixNano()) } // Others are taken all the time.
+				require.NoError(t, b.send(t, spans(0, 1)))
+				requireDelivered(t, b.fake, project, 0)
+				require.Equal(t, map[string]int64{"sent_spans": 1}, b.counters(t))
+			})
+		}
+	}
+}
+
 func TestRetriesEndWhereTheConfigSays(t *testing.T) {
 	b := newBench(t, weavetest.Options{}, func(cfg *Config) { cfg.RetryConfig.MaxElapsedTime = time.Minute })
 	b.fake.Script(weavetest.Answer{Status: 503})
