@@ -54,14 +54,20 @@ func mendEnvironment() error {
 // maxQueue bounds queues and batches: more is memory, of which a rank has better use, and is mostly a typing error.
 const maxQueue = 1 << 20
 
-// checkBatches refuses sizes of queues and batches at which the SDK panics, or runs out of memory. What is no number it ignores and
-// logs.
+// checkBatches refuses sizes of queues and batches at which the SDK panics, or runs out of memory, and a delay at which it exports
+// without a pause, on a core of its own. What is no number it ignores and logs.
 func checkBatches() error {
-	for _, name := range []string{"OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "OTEL_BLRP_MAX_QUEUE_SIZE", "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE"} {
-		text := strings.TrimSpace(os.Getenv(name))
+	for _, v := range []struct {
+		name string
+		most int64
+	}{
+		{"OTEL_BSP_MAX_QUEUE_SIZE", maxQueue}, {"OTEL_BSP_MAX_EXPORT_BATCH_SIZE", maxQueue}, {"OTEL_BSP_SCHEDULE_DELAY", maxMillis},
+		{"OTEL_BLRP_MAX_QUEUE_SIZE", maxQueue}, {"OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", maxQueue},
+	} {
+		text := strings.TrimSpace(os.Getenv(v.name))
 		n, err := strconv.ParseInt(text, 10, 64)
-		if err == nil && (n < 1 || n > maxQueue) || errors.Is(err, strconv.ErrRange) {
-			return fmt.Errorf("%s: %q must be 1 to %d", name, text, maxQueue)
+		if err == nil && (n < 1 || n > v.most) || errors.Is(err, strconv.ErrRange) {
+			return fmt.Errorf("%s: %q must be 1 to %d", v.name, text, v.most)
 		}
 	}
 	return nil

@@ -352,6 +352,10 @@ func TestSetupErrors(t *testing.T) {
 			want: `set up telemetry: OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "0" must be 1 to 1048576`},
 		{name: "queue of logs", env: map[string]string{"OTEL_BLRP_MAX_QUEUE_SIZE": "99999999999999999999"},
 			want: `set up telemetry: OTEL_BLRP_MAX_QUEUE_SIZE: "99999999999999999999" must be 1 to 1048576`},
+		{name: "delay of spans", env: map[string]string{"OTEL_BSP_SCHEDULE_DELAY": "0"}, // the SDK's timer never rests
+			want: `set up telemetry: OTEL_BSP_SCHEDULE_DELAY: "0" must be 1 to 9223372036854`},
+		{name: "delay of spans that overflows", env: map[string]string{"OTEL_BSP_SCHEDULE_DELAY": "9223372036855"},
+			want: `set up telemetry: OTEL_BSP_SCHEDULE_DELAY: "9223372036855" must be 1 to 9223372036854`},
 		{name: "several fields", set: func(c *Config) { c.ServiceName, c.Traces.Protocol = "", "" },
 			want: "set up telemetry: service_name: it is empty, must be the name of the service\n" +
 				`traces.protocol: unknown protocol "", must be grpc, http/protobuf, http/json, console or none`},
