@@ -109,6 +109,16 @@ var registry = []string{
 	WandbProject,
 }
 
+// ResourceIntegers are the resource attributes that NeMo Lens sends as integers, newest version: where they come as text, as from
+// OTEL_RESOURCE_ATTRIBUTES, the text is that of one.
+func ResourceIntegers() []string {
+	return []string{
+		DLRank, DLWorldSize, DLLocalRank, TensorParallelSize, PipelineParallelSize, DataParallelSize,
+		GlobalBatchSize, MicroBatchSize, SequenceLength, TrainIters, TrainSamples, TrainTokens,
+		HostGPUCount, GPUIndex, GPUMemoryTotal, SlurmArrayCount, SlurmNNodes, SlurmNTasks, SlurmRestartCount,
+	}
+}
+
 // RedactedKeys are the attribute keys whose text NeMo Lens redacts where nobody says otherwise: exact, and case matters.
 func RedactedKeys() []string {
 	return []string{"prompt", "input_text", "output_text", "text", "password", "token", "secret", "key"}

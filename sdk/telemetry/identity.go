@@ -33,21 +33,17 @@ type identity struct {
 // detected, OTEL_RESOURCE_ATTRIBUTES, the Config and the rank, the caller's.
 func identify(ctx context.Context, cfg Config, o *options) (identity, error) {
 	detector := resource.New(resource.System{})
-	inherited, errs := resource.Decode(os.Getenv(resourceVariable))
-	for _, err := range errs {
-		slog.WarnContext(ctx, "a resource attribute is left out", "error", err)
-	}
 	stated, err := o.stated(cfg, detector)
 	if err != nil {
 		return identity{}, err
 	}
 	own := attribute.NewSet(slices.Concat(stated, o.resource)...)
-	given := attribute.NewSet(slices.Concat(keyValues(inherited), own.ToSlice())...)
+	given := attribute.NewSet(slices.Concat(keyValues(inherited(ctx)), own.ToSlice())...)
 
 	var id identity
 	runID, generated := findRunID(given, detector)
 	id.runID = runID
-	if id.rank, id.isRank, err = findRank(given, o.localRank); err != nil {
+	if id.rank, id.isRank, err = findRank(own, given, o.localRank); err != nil {
 		return identity{}, err
 	}
 	attrs, _ := repair.Attributes(slices.Concat(
@@ -73,6 +69,26 @@ func identify(ctx context.Context, cfg Config, o *options) (identity, error) {
 		slog.WarnContext(ctx, "the run id is this process's alone, the other ranks have others: set NEMO_LENS_RUN_ID", "run_id", runID)
 	}
 	return id, nil
+}
+
+// inherited is what OTEL_RESOURCE_ATTRIBUTES says. It has texts alone, so what ranks send as integers is made one again; and it
+// may come from an ancestor, whose process id it has then.
+func inherited(ctx context.Context) (attrs []resource.Attribute) {
+	decoded, errs := resource.Decode(os.Getenv(resourceVariable))
+	for _, err := range errs {
+		slog.WarnContext(ctx, "a resource attribute is left out", "error", err)
+	}
+	integers := semconv.ResourceIntegers()
+	for _, a := range decoded {
+		if a.Key == semconv.ProcessPID {
+			continue
+		}
+		if n, err := strconv.ParseInt(a.Text(), 10, 64); err == nil && slices.Contains(integers, a.Key) {
+			a.Value = n
+		}
+		attrs = append(attrs, a)
+	}
+	return attrs
 }
 
 // stated is what the Config and the options say.
@@ -106,8 +122,8 @@ func (o *options) stated(cfg Config, d *resource.Detector) ([]attribute.KeyValue
 
 // findRunID is the given one, else what all ranks of a job have, else a new one (NeMo Lens: config, SLURM_JOB_ID, 12 hex).
 func findRunID(given attribute.Set, d *resource.Detector) (id string, generated bool) {
-	if v, ok := given.Value(semconv.RunID); ok && v.AsString() != "" {
-		return v.AsString(), false
+	if v, ok := given.Value(semconv.RunID); ok && v.String() != "" {
+		return v.String(), false
 	}
 	if a, ok := d.RunID("slurm", "torchelastic", "k8s_job"); ok {
 		return a.Text(), false
@@ -115,13 +131,15 @@ func findRunID(given attribute.Set, d *resource.Detector) (id string, generated 
 	return resource.NewRunID(), true
 }
 
-// findRank reads the rank as lenscol does: under the new name, the old one, or from the end of the instance id. The error is
-// of a local rank in the environment that is none.
-func findRank(given attribute.Set, localRank int) (id rank.Identity, ok bool, err error) {
+// findRank reads the rank as lenscol does: under the new name, the old one, or from the end of the instance id. What is this
+// process's own goes before what is given, under either name. The error is of a local rank in the environment that is none.
+func findRank(own, given attribute.Set, localRank int) (id rank.Identity, ok bool, err error) {
 	number := func(keys ...attribute.Key) (int, bool) {
-		for _, key := range keys {
-			if v, ok := given.Value(key); ok {
-				return rank.Parse(v.String())
+		for _, set := range []attribute.Set{own, given} {
+			for _, key := range keys {
+				if v, ok := set.Value(key); ok {
+					return rank.Parse(v.String())
+				}
 			}
 		}
 		return 0, false
@@ -184,9 +202,11 @@ func (id identity) derived(given attribute.Set, own bool) []attribute.KeyValue {
 	return attrs
 }
 
-// detect is what the environment and the machine say.
+// detect is what the environment and the machine say. Of W&B, only what variables say: at the start of a process, the latest run
+// in its folder is the one before.
 func detect(d *resource.Detector, runID string) []attribute.KeyValue {
-	return keyValues(slices.Concat(d.SLURM(), d.Kubernetes(), d.Host(), d.Process(), d.GPU(), d.Wandb(), d.IDs(runID)))
+	wandb := slices.DeleteFunc(d.Wandb(), func(a resource.Attribute) bool { return !strings.HasPrefix(a.Source, "env:") })
+	return keyValues(slices.Concat(d.SLURM(), d.Kubernetes(), d.Host(), d.Process(), d.GPU(), wandb, d.IDs(runID)))
 }
 
 // sdkAttributes are telemetry.sdk.*.

@@ -6,6 +6,7 @@ package telemetry
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -94,6 +95,11 @@ func TestResourceLayers(t *testing.T) {
 		{name: "instance id of a process that inherits its rank", env: "nv.dl.rank=1,nv.dl.world_size=2",
 			key: "service.instance.id", want: fmt.Sprintf("12345-%d-rank1", os.Getpid())},
 		{name: "an attribute that cannot be read costs no other", env: "nonsense,team=a", key: "team", want: "a"},
+		{name: "the process is none of its ancestors", env: "process.pid=1", key: "process.pid", want: strconv.Itoa(os.Getpid())},
+		{name: "caller's process", env: "process.pid=1", opts: []Option{WithResource(attribute.Int("process.pid", 2))}, key: "process.pid", want: "2"},
+		{name: "caller's rank by its old name over an inherited one", env: "nv.dl.rank=1,nv.dl.world_size=4",
+			opts: []Option{WithResource(attribute.Int("dl.rank", 3))}, key: "nv.dl.rank", want: "3"},
+		{name: "caller's run id that is a number", opts: []Option{WithResource(attribute.Int("nemo.run.id", 7))}, key: "nemo.run.id", want: "7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cleanEnv(t)
@@ -111,6 +117,39 @@ func TestResourceLayers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The environment has texts alone: what ranks send as integers is one again in the processes that they start.
+func TestInheritedIntegers(t *testing.T) {
+	cleanEnv(t)
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "nv.dl.rank=+1,nv.dl.world_size=4,slurm.nnodes=2,slurm.ntasks=x,slurm.job.id=0012,app.code=007,"+
+		"nv.dl.training.target.train_tokens=9007199254740993")
+	h := setUp(t, to(newSink(t), ProtocolGRPC))
+	for key, want := range map[string]attribute.Value{
+		"nv.dl.rank": attribute.IntValue(1), "nv.dl.world_size": attribute.IntValue(4), "slurm.nnodes": attribute.IntValue(2),
+		"nv.dl.training.target.train_tokens": attribute.Int64Value(1<<53 + 1),
+		"slurm.ntasks":                       attribute.StringValue("x"), "slurm.job.id": attribute.StringValue("0012"), "app.code": attribute.StringValue("007"),
+	} {
+		got, _ := h.resource.Set().Value(attribute.Key(key))
+		require.Equal(t, want, got, key)
+	}
+}
+
+// A folder of W&B's holds the run before this one for as long as this one has not begun.
+func TestRunOfWandbIsOfVariablesOnly(t *testing.T) {
+	cleanEnv(t)
+	folder := t.TempDir()
+	files := filepath.Join(folder, "wandb", "run-20261129_173700-k3xq9a2b", "files")
+	require.NoError(t, os.MkdirAll(files, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(files, "wandb-metadata.json"), []byte(`{"entity":"team","project":"llm"}`), 0o600))
+	require.NoError(t, os.Symlink(filepath.Base(filepath.Dir(files)), filepath.Join(folder, "wandb", "latest-run")))
+	t.Setenv("WANDB_DIR", folder)
+	t.Setenv("WANDB_PROJECT", "llm2")
+	h := setUp(t, to(newSink(t), ProtocolGRPC))
+	require.False(t, h.resource.Set().HasValue("wandb.run.id"))
+	require.False(t, h.resource.Set().HasValue("wandb.entity"))
+	project, _ := h.resource.Set().Value("wandb.project")
+	require.Equal(t, "llm2", project.AsString())
 }
 
 // What a child process inherits, and that it is set back.
@@ -140,10 +179,10 @@ func TestPublishedResource(t *testing.T) {
 				WithResource(attribute.Bool("own", true), attribute.StringSlice("list", []string{"a"}), attribute.String("bad=key", "x")))
 			published := os.Getenv("OTEL_RESOURCE_ATTRIBUTES")
 			require.True(t, strings.HasPrefix(published, c.env), "what was there stays byte for byte: %s", published)
-			for _, segment := range []string{"nemo.run.id=run%2C7%3D%C3%BC", "nv.dl.rank=1", "nv.dl.world_size=2", "own=true", "host.name="} {
+			for _, segment := range []string{"nemo.run.id=run%2C7%3D%C3%BC", "nv.dl.rank=1", "nv.dl.world_size=2", "own=true"} {
 				require.Contains(t, published, segment)
 			}
-			for _, key := range []string{"service.name=", "service.instance.id=", "process.pid=", "telemetry.sdk.", "list=", "bad"} {
+			for _, key := range []string{"service.name=", "service.instance.id=", "process.pid=", "host.name=", "telemetry.sdk.", "list=", "bad"} {
 				require.NotContains(t, published, key)
 			}
 
@@ -159,6 +198,19 @@ func TestPublishedResource(t *testing.T) {
 		})
 	}
 
+	t.Run("of an ancestor", func(t *testing.T) {
+		cleanEnv(t)
+		const ancestor = "a=1, host.name=node-a,host.gpu.count=8,process.pid=1,b=2"
+		t.Setenv("OTEL_RESOURCE_ATTRIBUTES", ancestor)
+		h := setUp(t, to(newSink(t), ProtocolGRPC), WithPublishedResource())
+		published := os.Getenv("OTEL_RESOURCE_ATTRIBUTES")
+		require.True(t, strings.HasPrefix(published, "a=1,b=2,"), published)
+		for _, key := range []string{"host.", "process."} {
+			require.NotContains(t, published, key, "a child may be on another machine")
+		}
+		require.NoError(t, h.Shutdown(t.Context()))
+		require.Equal(t, ancestor, os.Getenv("OTEL_RESOURCE_ATTRIBUTES"))
+	})
 	t.Run("changed meanwhile", func(t *testing.T) {
 		cleanEnv(t)
 		t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "")
