@@ -41,6 +41,7 @@ var slurmSingle = map[string]string{
 	"SLURM_JOB_ID": "12345", "SLURM_JOB_NAME": "pretrain", "SLURM_NODELIST": "node[01-04]", "SLURM_JOB_NUM_NODES": "4", "SLURM_NNODES": "4",
 	"SLURM_NTASKS": "32", "SLURM_JOB_PARTITION": "gpu", "SLURM_PARTITION": "gpu", "SLURM_CLUSTER_NAME": "cluster-a", "SLURM_JOB_USER": "alice",
 	"SLURM_JOB_ACCOUNT": "llm", "SLURM_JOB_QOS": "high", "SLURMD_NODENAME": "node01", "SLURM_RESTART_COUNT": "0",
+	"SLURM_JOB_RESERVATION": "maint", "SLURM_SEGMENT": "16",
 }
 
 func with(base map[string]string, more ...string) map[string]string {
@@ -81,6 +82,7 @@ func TestRecordedEnvironments(t *testing.T) {
 				"slurm.array.count": "1", "slurm.restart_count": "0", "slurm.job.name": "pretrain", "slurm.job.user": "alice",
 				"slurm.job.account": "llm", "slurm.job.qos": "high", "slurm.cluster.name": "cluster-a", "slurm.partition": "gpu",
 				"slurm.nnodes": "4", "slurm.ntasks": "32", "slurm.head_node.name": "node01",
+				"slurm.job.reservation": "maint", "slurm.segment": "16",
 				"nv.dl.job.uuid": "be34ba0f-41ed-5d53-84c1-e3f3dd25bfd7", "nv.dl.run.uuid": "1a280c0a-71d2-54bd-bd00-fa82efd94290",
 			},
 		},
@@ -114,7 +116,7 @@ func TestRecordedEnvironments(t *testing.T) {
 		{
 			name: "slurm step of the second part, old variable names", runID: "700 env:SLURM_JOB_ID_HET_GROUP_0",
 			env: map[string]string{
-				"SLURM_JOBID": "701", "SLURM_JOB_ID_HET_GROUP_0": "700", "SLURM_STEP_ID": "0", "SLURMD_NODENAME": "node02",
+				"SLURM_JOBID": "701", "SLURM_JOB_ID_HET_GROUP_0": "700", "SLURM_STEPID": "0", "SLURMD_NODENAME": "node02",
 				"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1",
 			},
 			want: map[string]string{
@@ -165,7 +167,7 @@ func TestRecordedEnvironments(t *testing.T) {
 			want: map[string]string{
 				"host.name": "node-a", "slurm.job.id": "12345", "slurm.job.id.raw": "12345", "slurm.array.job_id": "12345", "slurm.array.task_id": "0",
 				"slurm.array.count": "1", "slurm.restart_count": "0", "slurm.job.name": "pretrain", "slurm.job.user": "alice",
-				"slurm.job.account": "llm", "slurm.job.qos": "high", "slurm.cluster.name": "cluster-a", "slurm.partition": "gpu",
+				"slurm.job.account": "llm", "slurm.job.qos": "high", "slurm.job.reservation": "maint", "slurm.segment": "16", "slurm.cluster.name": "cluster-a", "slurm.partition": "gpu",
 				"slurm.nnodes": "4", "slurm.ntasks": "32", "slurm.head_node.name": "node01",
 				"nv.dl.job.uuid": "be34ba0f-41ed-5d53-84c1-e3f3dd25bfd7", "nv.dl.run.uuid": "1a280c0a-71d2-54bd-bd00-fa82efd94290",
 				"host.gpu.count": "3", "nv.gpu.model": "NVIDIA H100 80GB HBM3", "nv.gpu.driver_version": "535.129.03",

@@ -51,9 +51,10 @@ func (d *Detector) SLURM() []Attribute {
 	f.text(semconv.SlurmPartition, "SLURM_JOB_PARTITION", "SLURM_PARTITION")
 	f.integer(semconv.SlurmNNodes, "SLURM_JOB_NUM_NODES", "SLURM_NNODES")
 	f.integer(semconv.SlurmNTasks, "SLURM_NTASKS")
+	f.text(semconv.SlurmSegment, "SLURM_SEGMENT")
 	f.text(semconv.SlurmTopologyAddr, "SLURM_TOPOLOGY_ADDR")
 	f.text(semconv.SlurmTopologyAddrPattern, "SLURM_TOPOLOGY_ADDR_PATTERN")
-	if _, _, inStep := d.env("SLURM_STEP_ID"); !inStep {
+	if _, _, inStep := d.env("SLURM_STEP_ID", "SLURM_STEPID"); !inStep {
 		f.text(semconv.SlurmHeadNodeName, "SLURMD_NODENAME")
 	}
 	return f.list
