@@ -74,9 +74,9 @@ func TestEveryVariable(t *testing.T) {
 		{"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", true, "http/protobuf", func(c *Config) {
 			c.Metrics = Target{Protocol: ProtocolHTTP, Endpoint: "http://localhost:4318/v1/metrics"}
 		}, "http", `unknown protocol "http", must be grpc, http/protobuf, http/json, console or none`},
-		{"OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", true, "http/protobuf", func(c *Config) {
+		{"OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", true, "HTTP/Protobuf", func(c *Config) { // NeMo Lens takes it in any case
 			c.Logs = Target{Protocol: ProtocolHTTP, Endpoint: "http://localhost:4318/v1/logs"}
-		}, "GRPC", `unknown protocol "GRPC", must be grpc, http/protobuf, http/json, console or none`},
+		}, "GRPCS", `unknown protocol "grpcs", must be grpc, http/protobuf, http/json, console or none`},
 		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", true, "collector:4317", func(c *Config) { c.Traces.Endpoint = "collector:4317" }, "collector",
 			`it is no endpoint, must be host:port or a URL that begins with http:// or https://`},
 		{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", true, "https://m", func(c *Config) { c.Metrics.Endpoint = "https://m" }, "ftp://user:hunter2@m",

@@ -87,7 +87,7 @@ func (r *reader) target(t *Target, signal, path string) {
 		key := strings.ToUpper(field)
 		return variable{signal + "." + field, []string{"OTEL_EXPORTER_OTLP_" + strings.ToUpper(signal) + "_" + key, "OTEL_EXPORTER_OTLP_" + key}}
 	}
-	read(r, &t.Protocol, parseText, of("protocol"))
+	read(r, &t.Protocol, parseProtocol, of("protocol"))
 	read(r, &t.Headers, parseHeaders, of("headers"))
 	read(r, &t.Timeout, parseTimeout, of("timeout"))
 	if !t.sends() {
@@ -155,6 +155,8 @@ func read[T any](r *reader, field *T, parse func(string) (T, error), v variable)
 }
 
 func parseText(text string) (string, error) { return text, nil }
+
+func parseProtocol(text string) (string, error) { return strings.ToLower(text), nil }
 
 func parseBool(text string) (bool, error) {
 	switch strings.ToLower(text) {
