@@ -34,16 +34,17 @@ type Member struct {
 const MaxWorldSize = 1 << 20
 
 // FromEnv is this process as torchrun (RANK, WORLD_SIZE) or srun (SLURM_PROCID, SLURM_NTASKS) describes it. The job is what
-// resource.RunID finds, with the attempt: TORCHELASTIC_RESTART_COUNT, SLURM_RESTART_COUNT.
+// resource.RunID finds, with the attempt: TORCHELASTIC_RESTART_COUNT, SLURM_RESTART_COUNT, and of srun SLURM_STEP_ID.
 func FromEnv() (Member, error) { return fromSystem(resource.System{}) }
 
 func fromSystem(system resource.System) (Member, error) {
 	d := resource.New(system)
 	m := Member{Rank: -1, WorldSize: -1}
+	isStep := false // the ranks are those of a step of SLURM
 	for _, a := range d.Torch() {
 		switch n, _ := a.Value.(int64); a.Key {
 		case semconv.DLRank:
-			m.Rank = clamp(n)
+			m.Rank, isStep = clamp(n), a.Source == "env:SLURM_PROCID"
 		case semconv.DLWorldSize:
 			m.WorldSize = clamp(n)
 		}
@@ -60,6 +61,9 @@ func fromSystem(system resource.System) (Member, error) {
 		if a.Key == semconv.DLRunUUID || a.Key == semconv.SlurmRestartCount {
 			parts = append(parts, a.Text())
 		}
+	}
+	if step, ok := d.RunID("env:SLURM_STEP_ID"); ok && isStep && len(parts) > 0 {
+		parts = append(parts, "step"+step.Text())
 	}
 	if m.Job = strings.Join(parts, "/"); m.Job == "" {
 		return Member{}, errors.New("no job in the environment: set NEMO_LENS_RUN_ID, the same on all ranks")

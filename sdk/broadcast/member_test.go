@@ -77,6 +77,23 @@ func TestJobOfAnAttempt(t *testing.T) {
 	require.NotEqual(t, first, job(task), "a restart of an array's task, which its uuid does not show")
 }
 
+// The ranks of srun are those of a step, of which a job may run several at once and has one after the other.
+func TestJobOfAStep(t *testing.T) {
+	job := func(more ...string) string {
+		env := map[string]string{"SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0"}
+		for i := 0; i < len(more); i += 2 {
+			env[more[i]] = more[i+1]
+		}
+		m, err := fromSystem(system(env))
+		require.NoError(t, err)
+		return m.Job
+	}
+	require.Equal(t, job(), job("SLURM_PROCID", "2"))
+	require.NotEqual(t, job(), job("SLURM_STEP_ID", "1"))
+	require.Equal(t, job("RANK", "1", "WORLD_SIZE", "4"), job("RANK", "2", "WORLD_SIZE", "4", "SLURM_STEP_ID", "1"),
+		"torchrun may have been started by a step a node")
+}
+
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
