@@ -18,7 +18,7 @@ import (
 // activeFile is the file that lines are appended to. Only the writer's goroutine touches it.
 //
 // What is on disk is always whole lines up to size: a write that fails half way is cut back to size before anything
-// else is written, and what an unclean stop left of a line is cut off when the file is opened.
+// else is written, and what that did not cut, or an unclean stop left of a line, is cut off when the file is opened.
 type activeFile struct {
 	root    *rootFolder // nothing is opened, renamed or removed but beneath it
 	path    string      // below root
@@ -32,7 +32,6 @@ type activeFile struct {
 	size       int64       // bytes of whole lines
 	born       time.Time
 	generation uint64 // another number for every file that was ever opened: which definitions are in it
-	dirty      bool   // a cut that did not succeed yet
 	unsynced   bool   // bytes since the last sync, where syncing goes by interval
 	syncs      int    // how often the file was synced
 
@@ -76,12 +75,7 @@ func (a *activeFile) open() (torn int64, err error) {
 
 func (a *activeFile) openFile() (torn int64, err error) {
 	_, statErr := a.root.get().Lstat(a.path)
-	f, err := a.root.get().OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, a.mode)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = a.root.restore(filepath.Dir(a.path)); err == nil {
-			f, err = a.root.get().OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, a.mode)
-		}
-	}
+	f, err := a.root.openFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, a.mode)
 	if err != nil {
 		return 0, err
 	}
@@ -119,7 +113,7 @@ func (a *activeFile) openFile() (torn int64, err error) {
 		}
 	}
 	a.f, a.info, a.size, a.born = f, info, size, birthTime(f, info)
-	a.generation, a.dirty, a.unsynced = generations.Add(1), false, false
+	a.generation, a.unsynced = generations.Add(1), false
 	return torn, nil
 }
 
@@ -157,11 +151,6 @@ func (a *activeFile) write(lines []byte, now time.Time) error {
 	if a.framing != nil {
 		lines = a.framing.frame(lines)
 	}
-	if a.dirty {
-		if err := a.cut(); err != nil {
-			return err
-		}
-	}
 	if err := a.room(int64(len(lines)), now); err != nil {
 		return err
 	}
@@ -170,13 +159,11 @@ func (a *activeFile) write(lines []byte, now time.Time) error {
 		err = a.fsync()
 	}
 	if err != nil {
-		if cutErr := a.cut(); cutErr != nil {
-			return errors.Join(err, cutErr)
-		}
-		if !diskFull(err) {
+		cutErr := a.cut()
+		if cutErr != nil || !diskFull(err) {
 			_ = a.close() // The descriptor may be stale for good (NFS): the next write opens the file anew.
 		}
-		return err
+		return errors.Join(err, cutErr)
 	}
 	a.size += int64(len(lines))
 	a.unsynced = a.sync == SyncInterval
@@ -185,17 +172,13 @@ func (a *activeFile) write(lines []byte, now time.Time) error {
 
 // cut takes the file back to its last whole line.
 func (a *activeFile) cut() error {
-	a.dirty = true
 	info, err := a.f.Stat()
 	if err != nil {
 		return err
 	}
 	if info.Size() > a.size { // A smaller one was truncated from outside: cutting would fill it up with zeros.
-		if err := a.f.Truncate(a.size); err != nil {
-			return err
-		}
+		return a.f.Truncate(a.size)
 	}
-	a.dirty = false
 	return nil
 }
 
@@ -203,9 +186,6 @@ func (a *activeFile) cut() error {
 // before, leaves no moment in which a line goes into a file that nobody will find and is acknowledged all the same.
 func (a *activeFile) check(n int64) error {
 	info, err := a.root.get().Stat(a.path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil // It cannot be told now; the lines are written.
-	}
 	if err == nil && os.SameFile(info, a.info) {
 		if info.Size() >= a.size {
 			return nil
@@ -214,10 +194,14 @@ func (a *activeFile) check(n int64) error {
 		a.size = max(info.Size()-n, 0)
 		return errors.Join(errReplaced, a.cut(), a.close())
 	}
-	if linked(a.f) {
+	switch {
+	case !linked(a.f):
+		return errors.Join(errReplaced, a.close())
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil // Where the path leads cannot be told now; the lines are written, and have a name.
+	default:
 		return a.close() // The lines are in the renamed file, and the next ones go into a new one.
 	}
-	return errors.Join(errReplaced, a.close())
 }
 
 // room refuses to write below the free space that is to be left, before the disk is full. The file system is asked a few times a

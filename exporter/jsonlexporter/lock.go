@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,12 +41,7 @@ func lockFile(root *rootFolder, path string) (*fileLock, error) {
 }
 
 func (l *fileLock) open() error {
-	f, err := l.root.get().OpenFile(l.name, os.O_RDWR|os.O_CREATE, 0o640)
-	if errors.Is(err, os.ErrNotExist) {
-		if err = l.root.restore(filepath.Dir(l.name)); err == nil {
-			f, err = l.root.get().OpenFile(l.name, os.O_RDWR|os.O_CREATE, 0o640)
-		}
-	}
+	f, err := l.root.openFile(l.name, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
 		return err
 	}
@@ -62,10 +56,10 @@ func (l *fileLock) open() error {
 		return errors.Join(fmt.Errorf("it is being written by %s: stop it, or give this exporter another path", holder(f)), f.Close())
 	}
 	pid := strconv.Itoa(os.Getpid()) + "\n"
-	if _, err := f.WriteAt([]byte(pid), 0); err != nil {
-		return errors.Join(err, f.Close())
+	if _, err = f.WriteAt([]byte(pid), 0); err == nil {
+		err = f.Truncate(int64(len(pid)))
 	}
-	if err := f.Truncate(int64(len(pid))); err != nil {
+	if err != nil && !diskFull(err) { // The lock holds without the pid too.
 		return errors.Join(err, f.Close())
 	}
 	l.file = f

@@ -52,11 +52,19 @@ func (r *rootFolder) get() *os.Root {
 	return r.current
 }
 
-// restore makes the folder of a file again that was removed from outside, and the root where that is gone too.
-func (r *rootFolder) restore(folder string) error {
-	if !r.create {
-		return nil
+// openFile opens a file. Where its folder was removed from outside, that is made again first.
+func (r *rootFolder) openFile(path string, flag int, mode os.FileMode) (*os.File, error) {
+	f, err := r.get().OpenFile(path, flag, mode)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = r.restore(filepath.Dir(path)); err == nil {
+			f, err = r.get().OpenFile(path, flag, mode)
+		}
 	}
+	return f, err
+}
+
+// restore makes a folder again that was removed from outside, and finds the root again where that was replaced.
+func (r *rootFolder) restore(folder string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	there, err := os.Stat(r.path)
@@ -68,6 +76,9 @@ func (r *rootFolder) restore(folder string) error {
 		}
 		_ = r.current.Close() // It leads nowhere any more.
 		r.current = root
+	}
+	if !r.create {
+		return nil
 	}
 	if err := r.current.MkdirAll(folder, r.mode); err != nil {
 		return err

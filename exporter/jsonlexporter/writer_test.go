@@ -379,6 +379,64 @@ func TestFileChangedFromOutside(t *testing.T) {
 	}
 }
 
+// TestFileReplacedByALinkOut has the file moved to another disk by its owner, with a link to it in its place: a copy, and what is
+// open has no name any more. The link is not followed, and nothing is acknowledged that went nowhere.
+func TestFileReplacedByALinkOut(t *testing.T) {
+	folder, outside := t.TempDir(), filepath.Join(t.TempDir(), "traces.jsonl")
+	path := filepath.Join(folder, "traces.jsonl")
+	w := testWriter(t, folder, nil)
+	require.NoError(t, send(t.Context(), w, numbered(0, 0, 5)))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(outside, text, 0o600))
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink(outside, path))
+	require.ErrorIs(t, send(t.Context(), w, numbered(0, 5, 5)), errReplaced)
+	require.ErrorContains(t, send(t.Context(), w, numbered(0, 5, 5)), "escapes")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, send(t.Context(), w, numbered(0, 5, 5)))
+	require.Equal(t, spanNames(5, 5), readFiles(t, folder))
+}
+
+// TestStaleDescriptor has the descriptor of the file fail for good, as those of a network file system do whose server came back
+// another one: the file is opened anew.
+func TestStaleDescriptor(t *testing.T) {
+	folder := t.TempDir()
+	w := testWriter(t, folder, nil)
+	require.NoError(t, send(t.Context(), w, numbered(0, 0, 5)))
+	require.NoError(t, w.file.f.Close())
+	require.ErrorIs(t, send(t.Context(), w, numbered(0, 5, 5)), os.ErrClosed)
+	require.NoError(t, send(t.Context(), w, numbered(0, 5, 5)))
+	require.Equal(t, spanNames(0, 10), readFiles(t, folder))
+}
+
+// TestFolderThatComesBack covers create_directory: false, where the folder is somebody else's to make.
+func TestFolderThatComesBack(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, os.Mkdir(folder, 0o750))
+	w := testWriter(t, folder, func(s *writerSettings) { s.root.create = false })
+	require.NoError(t, send(t.Context(), w, numbered(0, 0, 5)))
+	require.NoError(t, os.RemoveAll(folder))
+	require.ErrorIs(t, send(t.Context(), w, numbered(0, 5, 5)), errReplaced)
+	require.ErrorIs(t, send(t.Context(), w, numbered(0, 5, 5)), os.ErrNotExist)
+	require.NoDirExists(t, folder)
+	require.NoError(t, os.Mkdir(folder, 0o750))
+	require.NoError(t, send(t.Context(), w, numbered(0, 5, 5)))
+	require.Equal(t, spanNames(5, 5), readFiles(t, folder))
+}
+
+// TestStartOnAFullDisk begins, and waits for room as it does where the disk becomes full later.
+func TestStartOnAFullDisk(t *testing.T) {
+	folder := testbed.Tmpfs(t, "64k")
+	filler := filepath.Join(folder, "filler")
+	require.Error(t, os.WriteFile(filler, make([]byte, 128<<10), 0o600))
+	w := testWriter(t, folder, nil)
+	require.True(t, isDiskFull(send(t.Context(), w, numbered(0, 0, 1))))
+	require.NoError(t, os.Remove(filler))
+	require.NoError(t, send(t.Context(), w, numbered(0, 0, 1)))
+	require.Equal(t, spanNames(0, 1), readFiles(t, folder))
+}
+
 // TestRotationThatFails writes on: a file that is too large is better than a lost record.
 func TestRotationThatFails(t *testing.T) {
 	folder := t.TempDir()
