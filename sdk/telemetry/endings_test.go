@@ -127,6 +127,25 @@ func TestShutdownWithoutTime(t *testing.T) {
 	require.NoError(t, goleak.Find(running))
 }
 
+// Open spans that are ended at once all find a place in a queue that is smaller than they are many.
+func TestMoreOpenSpansThanTheQueueHolds(t *testing.T) {
+	for _, size := range []string{"64", "1"} {
+		t.Run(size, func(t *testing.T) {
+			cleanEnv(t)
+			t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", size)
+			s := newSink(t)
+			h := setUp(t, to(s, ProtocolGRPC))
+			for range 300 {
+				h.Tracer().Start(t.Context(), "open")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), far)
+			defer cancel()
+			require.NoError(t, h.Shutdown(ctx))
+			require.Len(t, s.spanNames(), 300)
+		})
+	}
+}
+
 // An endpoint that is down does not take the time of the others.
 func TestOneSignalFails(t *testing.T) {
 	cleanEnv(t)

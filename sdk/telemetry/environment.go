@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
 	"github.com/lenscol/lenscol/sdk/resource"
 )
 
@@ -71,6 +73,14 @@ func checkBatches() error {
 		}
 	}
 	return nil
+}
+
+// spanQueue is how many ended spans the SDK's batch processor has room for.
+func spanQueue() int {
+	if n, err := strconv.Atoi(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil {
+		return n
+	}
+	return sdktrace.DefaultMaxQueueSize
 }
 
 // without is a list with commas between, without the members that are bad.

@@ -36,7 +36,7 @@ func (h *Handle) startTraces(ctx context.Context, cfg Config, o *options) error 
 		batch := sdktrace.NewBatchSpanProcessor(guarded)
 		own, flush = append(own, batch), batch.ForceFlush
 	}
-	h.closer = closer.New(closer.DefaultLimit, flush)
+	h.closer = closer.New(closer.DefaultLimit, max(1, spanQueue()/4), flush)
 
 	opts := []sdktrace.TracerProviderOption{sdktrace.WithResource(h.resource), sdktrace.WithIDGenerator(ids.New())}
 	for _, p := range slices.Concat([]sdktrace.SpanProcessor{h.closer}, o.spanProcessors, own) {

@@ -32,6 +32,7 @@ const reason = "still open at telemetry shutdown"
 // name that says why; the status stays as it is. Spans that start later are not tracked.
 type Closer struct {
 	flush func(context.Context) error
+	every int // ended spans from one flush to the next
 	limit int
 
 	few  table                 // stays in a processor's cache
@@ -47,10 +48,10 @@ type Closer struct {
 var _ sdktrace.SpanProcessor = (*Closer)(nil)
 
 // New has room for limit open spans, rounded up to a power of two; a few find none before it is full. flush is called at
-// shutdown after every few hundred ended spans, so that they do not overrun the queue of the processor that exports; nil
-// is none.
-func New(limit int, flush func(context.Context) error) *Closer {
-	return &Closer{flush: flush, limit: limit, few: newTable(min(limit, 1<<10))}
+// shutdown after every so many ended spans, at least one, so that they do not overrun the queue of the processor that exports;
+// nil is none.
+func New(limit, every int, flush func(context.Context) error) *Closer {
+	return &Closer{flush: flush, every: every, limit: limit, few: newTable(min(limit, 1<<10))}
 }
 
 // Closed is how many spans were open at shutdown, and ended by it: leaks of the program, or work that was cut.
@@ -98,13 +99,10 @@ func idOf(span sdktrace.ReadOnlySpan) uint64 {
 // ForceFlush does nothing: open spans stay open.
 func (c *Closer) ForceFlush(context.Context) error { return nil }
 
-// flushEvery is the size of a batch of the SDK's batch processor, whose queue holds four.
-const flushEvery = 512
-
 // Shutdown ends what is open. Once ctx is over nothing is flushed between, and the error is its.
 func (c *Closer) Shutdown(ctx context.Context) error {
 	for i, open := range c.takeAll() {
-		if i > 0 && i%flushEvery == 0 && c.flush != nil && ctx.Err() == nil {
+		if c.flush != nil && i > 0 && i%c.every == 0 && ctx.Err() == nil {
 			_ = c.flush(ctx) // the exporter's error is reported by the processor that exports
 		}
 		c.close(open.span)

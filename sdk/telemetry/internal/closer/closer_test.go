@@ -36,7 +36,7 @@ func names(recorder *tracetest.SpanRecorder) (out []string) {
 }
 
 func TestShutdownEndsWhatIsOpenInnermostFirst(t *testing.T) {
-	c := New(DefaultLimit, nil)
+	c := New(DefaultLimit, 0, nil)
 	tp, tracer, recorder := behind(c)
 	ctx := t.Context()
 	var want []string
@@ -89,7 +89,7 @@ func TestMarksAreThoseOfNeMoLens(t *testing.T) {
 	}
 	require.Len(t, want, 3)
 
-	tp, tracer, recorder := behind(New(DefaultLimit, nil))
+	tp, tracer, recorder := behind(New(DefaultLimit, 0, nil))
 	tracer.Start(t.Context(), "open")
 	require.NoError(t, tp.Shutdown(t.Context()))
 	span := recorder.Ended()[0]
@@ -111,7 +111,7 @@ func TestMarksAreThoseOfNeMoLens(t *testing.T) {
 }
 
 func TestStartsAfterShutdownAreNotTracked(t *testing.T) {
-	c := New(DefaultLimit, nil)
+	c := New(DefaultLimit, 0, nil)
 	_, tracer, recorder := behind(c)
 	require.NoError(t, c.Shutdown(t.Context()))
 	_, span := tracer.Start(t.Context(), "late")
@@ -125,7 +125,7 @@ func TestStartsAfterShutdownAreNotTracked(t *testing.T) {
 
 func TestOpenSpansAreLimited(t *testing.T) {
 	const limit = 4096
-	c := New(limit, nil)
+	c := New(limit, 0, nil)
 	_, tracer, _ := behind(c)
 	room := len(c.few) + limit
 	start := func(n int) (open []trace.Span) {
@@ -177,46 +177,48 @@ func TestIDsThatAreNone(t *testing.T) {
 }
 
 func TestShutdownFlushesBetween(t *testing.T) {
+	const every = 100
 	var (
 		recorder *tracetest.SpanRecorder
 		flushed  []int
 	)
-	c := New(DefaultLimit, func(context.Context) error {
+	c := New(DefaultLimit, every, func(context.Context) error {
 		flushed = append(flushed, len(recorder.Ended()))
 		return errors.New("the endpoint is dead")
 	})
 	_, tracer, r := behind(c)
 	recorder = r
-	for range 3 * flushEvery {
+	for range 3 * every {
 		tracer.Start(t.Context(), "open")
 	}
 	require.NoError(t, c.Shutdown(t.Context()))
-	require.Equal(t, []int{flushEvery, 2 * flushEvery}, flushed)
-	require.Len(t, recorder.Ended(), 3*flushEvery)
+	require.Equal(t, []int{every, 2 * every}, flushed)
+	require.Len(t, recorder.Ended(), 3*every)
 }
 
 // TestShutdownIsBounded has a processor that flushes until the context is over: what is open is ended all the same.
 func TestShutdownIsBounded(t *testing.T) {
+	const every = 100
 	ctx, cancel := context.WithCancel(t.Context())
 	flushes := 0
-	c := New(DefaultLimit, func(ctx context.Context) error {
+	c := New(DefaultLimit, every, func(ctx context.Context) error {
 		flushes++
 		cancel()
 		<-ctx.Done()
 		return ctx.Err()
 	})
 	_, tracer, recorder := behind(c)
-	for range 3 * flushEvery {
+	for range 3 * every {
 		tracer.Start(t.Context(), "open")
 	}
 	require.ErrorIs(t, c.Shutdown(ctx), context.Canceled)
 	require.Equal(t, 1, flushes)
-	require.Len(t, recorder.Ended(), 3*flushEvery)
+	require.Len(t, recorder.Ended(), 3*every)
 }
 
 // TestSpansThatEndDuringShutdown end once, and are closed or not.
 func TestSpansThatEndDuringShutdown(t *testing.T) {
-	c := New(DefaultLimit, nil)
+	c := New(DefaultLimit, 0, nil)
 	tp, tracer, recorder := behind(c)
 	const workers, each = 16, 100
 	var all sync.WaitGroup
