@@ -32,7 +32,7 @@ type Config struct {
 	ExportStrategy   string  // EXPORT_STRATEGY, a name of package rank; "single_rank"
 	ExportRank       int     // EXPORT_RANK of single_rank; -1, the last rank
 	ExportSampleRate float64 // EXPORT_SAMPLE_RATE of sampled, 0 to 1; 1
-	SamplerEnabled   bool    // SAMPLER_ENABLED: sample spans by rank, at ExportSampleRate; false
+	SamplerEnabled   bool    // SAMPLER_ENABLED: sample spans by rank, where there is one, at ExportSampleRate; false
 
 	TracesEnabled  bool // TRACES_ENABLED; true
 	MetricsEnabled bool // METRICS_ENABLED; true

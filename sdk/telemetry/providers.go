@@ -44,7 +44,7 @@ func (h *Handle) startTraces(ctx context.Context, cfg Config, o *options) error 
 	}
 	if o.sampler != nil {
 		opts = append(opts, sdktrace.WithSampler(o.sampler))
-	} else if cfg.SamplerEnabled {
+	} else if cfg.SamplerEnabled && h.isRank {
 		opts = append(opts, sdktrace.WithSampler(RankAwareSampler(h.rank.Rank, cfg.ExportSampleRate)))
 	}
 	provider := sdktrace.NewTracerProvider(opts...)

@@ -234,6 +234,16 @@ func TestSamplers(t *testing.T) {
 			require.Empty(t, handled())
 		})
 	}
+	t.Run("sampler_enabled without a rank", func(t *testing.T) {
+		cleanEnv(t)
+		s := newSink(t)
+		cfg := to(s, ProtocolGRPC)
+		cfg.SamplerEnabled, cfg.ExportSampleRate = true, 0.25
+		h := setUp(t, cfg)
+		one(t.Context(), h, "one")
+		require.NoError(t, h.Shutdown(t.Context()))
+		require.Equal(t, []string{"one"}, s.spanNames(), "a process that has no rank exports")
+	})
 	require.Equal(t, "RankAwareSampler(rank=3, rate=0.25)", RankAwareSampler(3, 0.25).Description())
 	require.Contains(t, ParentBasedRankAwareSampler(3, 0.25).Description(), "ParentBased{root:RankAwareSampler(rank=3, rate=0.25)")
 }
