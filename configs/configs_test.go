@@ -120,11 +120,15 @@ func TestEveryQueue(t *testing.T) {
 			conf := resolve(t, name)
 			for id, section := range conf.ToStringMap()["exporters"].(map[string]any) {
 				exporter, _ := section.(map[string]any)
+				kind, _, _ := strings.Cut(id, "/")
+				if kind == "prometheus_remote_write" { // Its queue counts requests, and refuses where it is full.
+					require.Greater(t, exporter["remote_write_queue"].(map[string]any)["queue_size"], 1_000_000, "memory_limiter refuses before it")
+					require.Equal(t, "0s", exporter["retry_on_failure"].(map[string]any)["max_elapsed_time"])
+				}
 				queue, ok := exporter["sending_queue"].(map[string]any)
 				if !ok || queue["enabled"] == false {
 					continue
 				}
-				kind, _, _ := strings.Cut(id, "/")
 				if kind != "weave" { // It has these as its defaults.
 					require.Equal(t, "bytes", queue["sizer"], id)
 					require.NotZero(t, queue["queue_size"], id)

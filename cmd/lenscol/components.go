@@ -4,6 +4,7 @@ package main
 
 import (
 	jsonlexporter "github.com/lenscol/lenscol/exporter/jsonlexporter"
+	prometheusremotewriteexporter "github.com/lenscol/lenscol/exporter/prometheusremotewriteexporter"
 	weaveexporter "github.com/lenscol/lenscol/exporter/weaveexporter"
 	filestorage "github.com/lenscol/lenscol/extension/filestorage"
 	lenshealth "github.com/lenscol/lenscol/extension/lenshealth"
@@ -18,7 +19,6 @@ import (
 	kafkaexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/kafkaexporter"
 	loadbalancingexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter"
 	prometheusexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter"
-	prometheusremotewriteexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusremotewriteexporter"
 	basicauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
 	bearertokenauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
 	healthcheckextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension"
@@ -139,7 +139,7 @@ func components() (otelcol.Factories, error) {
 		nopexporter.NewFactory().Type():                   "go.opentelemetry.io/collector/exporter/nopexporter v0.158.0",
 		fileexporter.NewFactory().Type():                  "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter v0.158.0",
 		prometheusexporter.NewFactory().Type():            "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter v0.158.0",
-		prometheusremotewriteexporter.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusremotewriteexporter v0.158.0",
+		prometheusremotewriteexporter.NewFactory().Type(): "github.com/lenscol/lenscol v0.0.0",
 		kafkaexporter.NewFactory().Type():                 "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/kafkaexporter v0.158.0",
 		loadbalancingexporter.NewFactory().Type():         "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter v0.158.0",
 		jsonlexporter.NewFactory().Type():                 "github.com/lenscol/lenscol v0.0.0",

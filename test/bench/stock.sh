@@ -21,6 +21,7 @@ mkdir -p build
 awk -v core="$(awk '$1 == "go.opentelemetry.io/collector/otelcol" { print $2 }' go.mod)" '
 	BEGIN {
 		wrapped["receiver/otlpreceiver"] = "go.opentelemetry.io/collector/receiver/otlpreceiver " core
+		wrapped["exporter/prometheusremotewriteexporter"] = "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusremotewriteexporter " core
 		wrapped["extension/filestorage"] = "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage " core
 	}
 	/^telemetry:/ { next }
