@@ -6,6 +6,7 @@ package archive // import "github.com/lenscol/lenscol/internal/archive"
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,8 +63,12 @@ func NewFilter(text FilterText, now time.Time) (*Filter, error) {
 		if !ok {
 			errs = append(errs, fmt.Errorf("%s: %q is neither a time like 2026-11-29T16:24:28Z nor a duration before now like 90m, 2h or 3d", end.flag, end.text))
 		}
-		*end.to = 1 // Before 1970: of --since all, of --until nothing.
-		if t.UnixNano() > 0 {
+		switch { // Nanoseconds in 63 bits: what is outside is before or behind all records.
+		case t.Before(time.Unix(0, 1)):
+			*end.to = 1
+		case t.After(time.Unix(0, math.MaxInt64)):
+			*end.to = math.MaxUint64
+		default:
 			*end.to = pcommon.NewTimestampFromTime(t)
 		}
 	}

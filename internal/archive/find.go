@@ -5,6 +5,7 @@ package archive // import "github.com/lenscol/lenscol/internal/archive"
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -26,6 +27,7 @@ type Input struct {
 	Size    int64  // bytes on disk when it was found; 0 for standard input
 
 	stamp string
+	info  fs.FileInfo // of the file that was found, nil where that is not known
 }
 
 // Name is how errors and reports call the file.
@@ -93,19 +95,21 @@ func walk(arg string, add func(Input)) error {
 		return err // Names the path.
 	}
 	if !info.IsDir() {
-		add(newInput(arg, "", info.Size()))
+		add(newInput(arg, "", info))
 		return nil
 	}
-	return filepath.WalkDir(arg, func(path string, entry fs.DirEntry, err error) error {
-		name := entry.Name()
+	top := filepath.Clean(arg) + string(filepath.Separator) // So that a link that is named itself is followed.
+	return filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
 		switch {
+		case os.IsNotExist(err) && path != top: // A folder that was removed since.
+			return nil
 		case err != nil:
 			return err
-		case path != arg && strings.HasPrefix(name, "."):
+		case path != top && strings.HasPrefix(entry.Name(), "."):
 			if entry.IsDir() {
 				return fs.SkipDir
 			}
-		case entry.Type().IsRegular() && archiveName.MatchString(name):
+		case entry.Type().IsRegular() && archiveName.MatchString(entry.Name()):
 			info, err := entry.Info()
 			if os.IsNotExist(err) { // Rotated or pruned since.
 				return nil
@@ -113,14 +117,14 @@ func walk(arg string, add func(Input)) error {
 			if err != nil {
 				return err
 			}
-			add(newInput(path, arg, info.Size()))
+			add(newInput(path, arg, info))
 		}
 		return nil
 	})
 }
 
-func newInput(path, root string, size int64) Input {
-	in := Input{Path: path, Root: root, Size: size}
+func newInput(path, root string, info fs.FileInfo) Input {
+	in := Input{Path: path, Root: root, Size: info.Size(), info: info}
 	in.Series = compressed.ReplaceAllString(path, "")
 	folder, name := filepath.Split(in.Series)
 	ext := filepath.Ext(name)
@@ -129,3 +133,30 @@ func newInput(path, root string, size int64) Input {
 	}
 	return in
 }
+
+// open opens the file that was found, under the name that it has by now: an active file may be rotated while others are read, and the next
+// one of its series has its name then. Where it is gone, what has its name is opened.
+func (in Input) open() (*os.File, error) {
+	f, err := os.Open(in.Path)
+	if in.info == nil || err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && in.is(f.Stat()) {
+		return f, err
+	}
+	folder := filepath.Dir(in.Path)
+	entries, _ := os.ReadDir(folder)
+	for _, entry := range entries {
+		path := filepath.Join(folder, entry.Name())
+		if info, infoErr := entry.Info(); !in.is(info, infoErr) || newInput(path, in.Root, info).Series != in.Series {
+			continue
+		}
+		if renamed, openErr := os.Open(path); openErr == nil {
+			if f != nil {
+				_ = f.Close()
+			}
+			return renamed, nil
+		}
+	}
+	return f, err
+}
+
+// is tells whether that is the file that was found.
+func (in Input) is(info fs.FileInfo, err error) bool { return err == nil && os.SameFile(in.info, info) }

@@ -157,9 +157,14 @@ func (s *progressStore) name(in Input) string {
 }
 
 func (s *progressStore) find(in Input, named bool) *position {
+	f, err := in.open()
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
 	for _, pos := range s.saved.Files {
-		if !pos.claimed && (!named || pos.Path == s.name(in)) && pos.HeadBytes > 0 && in.Size >= pos.Size {
-			if head, _, err := headOf(in.Path, pos.HeadBytes); err == nil && head == pos.Head {
+		if !pos.claimed && (!named || pos.Path == s.name(in)) && in.Size >= pos.Size {
+			if is, err := pos.isOf(f); is && err == nil {
 				return pos
 			}
 		}
@@ -184,27 +189,34 @@ func (s *progressStore) add(pos *position) {
 }
 
 // headOf is the hash of the first n bytes of a file, or of all where it has less.
-func headOf(path string, n int64) (hash string, size int64, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", 0, err
-	}
-	defer f.Close()
+func headOf(f io.ReaderAt, n int64) (hash string, size int64, err error) {
 	h := sha256.New()
-	if size, err = io.CopyN(h, f, n); err != nil && !errors.Is(err, io.EOF) {
+	if size, err = io.Copy(h, io.NewSectionReader(f, 0, n)); err != nil {
 		return "", 0, err
 	}
 	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
-// begin is told that a file is read from now on.
-func (p *Progress) begin(in Input) error {
+// isOf tells whether a position is of the file with this content.
+func (pos *position) isOf(f io.ReaderAt) (bool, error) {
+	head, _, err := headOf(f, pos.HeadBytes)
+	return pos.HeadBytes > 0 && head == pos.Head, err
+}
+
+// begin is told what is read of an input from now on, nil for standard input. A position that was found is not of a file that took
+// the other's name since.
+func (p *Progress) begin(in Input, f *os.File) error {
 	pos := p.positions[in.Path]
-	if in.Path == Stdin || pos.HeadBytes == headBytes {
+	if f == nil {
 		return nil
 	}
-	var err error
-	pos.Head, pos.HeadBytes, err = headOf(in.Path, headBytes)
+	is, err := pos.isOf(f)
+	if err == nil && !is {
+		pos.HeadBytes, pos.Size, pos.Records, pos.Done = 0, 0, 0, false
+	}
+	if err == nil && pos.HeadBytes < headBytes {
+		pos.Head, pos.HeadBytes, err = headOf(f, headBytes)
+	}
 	return err
 }
 

@@ -94,6 +94,7 @@ type Reader struct {
 	name   string
 	signal pipeline.Signal
 	closer []io.Closer
+	file   *os.File // nil where what is read is none
 	raw    *counter // what was read of the file
 	stats  Stats
 
@@ -132,19 +133,20 @@ type origin struct {
 
 const maxWaiting = 16
 
-// Open opens a file.
+// Open opens a file that was found, which may have another name by now.
 func Open(in Input) (*Reader, error) {
 	if in.Path == Stdin {
 		return NewReader(os.Stdin, in.Name())
 	}
-	f, err := os.Open(in.Path)
+	f, err := in.open()
 	if err != nil {
 		return nil, err
 	}
-	r, err := NewReader(f, in.Name())
+	r, err := NewReader(f, f.Name())
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("read %s: %w", in.Name(), err), f.Close())
+		return nil, errors.Join(fmt.Errorf("read %s: %w", f.Name(), err), f.Close())
 	}
+	r.file = f
 	r.closer = append(r.closer, f)
 	return r, nil
 }

@@ -335,8 +335,43 @@ func TestFindListsInTheOrderOfWriting(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, append([]string{want[4]}, append(append(want[:4:4], want[5:]...), filepath.Join(folder, "r1", "notes.txt"), Stdin)...), paths(got))
 
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(filepath.Join(folder, "r1", "0"), link))
+	got, err = Find([]string{link})
+	require.NoError(t, err)
+	require.Len(t, got, 4, "a link that is named itself is followed")
+	require.Equal(t, filepath.Join(link, "traces.jsonl.zst"), got[3].Path)
+	require.Equal(t, link, got[3].Root)
+
 	_, err = Find([]string{filepath.Join(folder, "absent")})
 	require.ErrorContains(t, err, "absent")
 	_, err = Find([]string{t.TempDir()})
 	require.ErrorContains(t, err, "holds no files named *.jsonl")
+}
+
+// TestFilesAreThoseThatWereFound has the active file rotated while the files before it are read.
+func TestFilesAreThoseThatWereFound(t *testing.T) {
+	folder := t.TempDir()
+	putFile(t, folder, "traces-20261129T162428.123456789Z.jsonl", []byte(manySpans(0, 3)))
+	active := putFile(t, folder, "traces.jsonl", []byte(manySpans(3, 3)))
+	rotated := filepath.Join(folder, "traces-20261130T000000.000000000Z.jsonl")
+	for _, next := range []bool{true, false} { // A next file begins with the next record.
+		inputs, err := Find([]string{folder})
+		require.NoError(t, err)
+		require.NoError(t, os.Rename(active, rotated))
+		if next {
+			putFile(t, folder, "traces.jsonl", []byte(manySpans(100, 3)))
+		}
+		files := NewFiles(inputs, func(_ Input, err error) { require.NoError(t, err) })
+		var recs []Record
+		for {
+			rec, _, err := files.Next()
+			if err != nil {
+				break // io.EOF
+			}
+			recs = append(recs, rec)
+		}
+		require.Equal(t, numbers(6), names(recs))
+		require.NoError(t, os.Rename(rotated, active))
+	}
 }

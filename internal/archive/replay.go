@@ -290,7 +290,7 @@ func (s *replaySource) next() (Record, error) {
 			}
 			reader, err := Open(in)
 			if err == nil {
-				if err = r.Progress.begin(in); err != nil {
+				if err = r.Progress.begin(in, reader.file); err != nil {
 					err = errors.Join(err, reader.Close())
 				}
 			}

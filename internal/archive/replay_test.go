@@ -284,6 +284,43 @@ func TestProgressFollowsFilesNotNames(t *testing.T) {
 	require.Equal(t, Sent{Records: 23, Requests: 1}, run(strings.Replace(http, "127.0.0.1", "localhost", 1)), "another endpoint has its own")
 }
 
+// TestProgressIsOfTheFileThatIsRead has the active file rotated, or removed, after the progress was opened: what was sent of it says nothing of
+// the file that has its name now.
+func TestProgressIsOfTheFileThatIsRead(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(folder, active string) error
+		first  []string // what the replay sends, and then the next one
+		then   []string
+	}{
+		{"rotated", func(folder, active string) error {
+			return os.Rename(active, filepath.Join(folder, "traces-20261130T000000.000000000Z.jsonl"))
+		}, numbers(13)[10:], []string{"100", "101", "102"}},
+		{"removed", func(_, active string) error { return os.Remove(active) }, []string{"100", "101", "102"}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &sink{}
+			_, http := startReceiver(t, s)
+			folder := t.TempDir()
+			active := putFile(t, folder, "traces.jsonl", []byte(manySpans(0, 10)))
+			_, err := runReplay(t, t.Context(), folder, http, "http")
+			require.NoError(t, err)
+
+			appendTo(t, active, manySpans(10, 3))
+			r, inputs := replayOf(t, folder, http, "http")
+			require.NoError(t, tt.change(folder, active))
+			putFile(t, folder, "traces.jsonl", []byte(manySpans(100, 3)))
+			_, err = r.Run(t.Context(), inputs)
+			require.NoError(t, errors.Join(err, r.Sender.Close(), r.Progress.Close()))
+			require.Equal(t, append(numbers(10), tt.first...), s.names())
+
+			_, err = runReplay(t, t.Context(), folder, http, "http")
+			require.NoError(t, err)
+			require.Equal(t, append(append(numbers(10), tt.first...), tt.then...), s.names())
+		})
+	}
+}
+
 func appendTo(t *testing.T, path, text string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
