@@ -66,29 +66,6 @@ func TestATemporaryFileThatWasChangedIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, errItem)
 }
 
-// TestClocksOfALongRun holds a bounded number of ends, and finds the offsets all the same.
-func TestClocksOfALongRun(t *testing.T) {
-	c := newClocks(nil)
-	names := make([]string, 64)
-	for node := range names {
-		names[node] = fmt.Sprintf("n%02d", node)
-		src := &source{node: names[node], process: &process{key: processKey{rank: node}}}
-		for step := range 8_000 { // Node by node, as files of nodes are read.
-			span := ptrace.NewSpan()
-			span.SetName("nv.dl.training.iteration")
-			span.Attributes().PutInt("nv.dl.training.step", int64(step))
-			span.SetEndTimestamp(pcommon.Timestamp(1e18 + 1e9*step + 1000*node + step%7))
-			c.add(src, span)
-		}
-		require.LessOrEqual(t, c.ends, maxEnds)
-	}
-	found := c.solve(names, true)
-	require.Greater(t, found.Steps, 500)
-	for node, n := range found.Nodes {
-		require.EqualValues(t, 1000*node, n.Offset)
-	}
-}
-
 func TestLinksAndSeriesAreBounded(t *testing.T) {
 	f := flows{targets: map[uint64]target{}}
 	link := ptrace.NewSpanLink()

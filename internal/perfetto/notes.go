@@ -3,7 +3,12 @@
 
 package perfetto // import "github.com/lenscol/lenscol/internal/perfetto"
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+
+	"github.com/lenscol/lenscol/internal/clocks"
+)
 
 // notesTrack is the track on which the trace says how it was made.
 const notesTrack = "lenscol: clocks"
@@ -15,7 +20,7 @@ func notesOf(c Clocks) []slice {
 		{"nodes_unknown", int64(c.Unknown)},
 	}}}
 	for _, n := range c.Nodes {
-		notes = append(notes, slice{name: n.Node + ": " + n.label(), categories: []string{"clock"}, args: []arg{
+		notes = append(notes, slice{name: n.Node + ": " + label(n), categories: []string{"clock"}, args: []arg{
 			{"node", n.Node}, {"offset_ns", n.Offset.Nanoseconds()}, {"error_ns", n.Error.Nanoseconds()}, {"steps", int64(n.Steps)},
 			{"applied", c.Applied},
 		}})
@@ -23,9 +28,16 @@ func notesOf(c Clocks) []slice {
 	return notes
 }
 
+// label is what a clock is corrected by.
+func label(n clocks.Node) string {
+	return fmt.Sprintf("clock %+.3f ms ± %.3f ms", milliseconds(n.Offset), milliseconds(n.Error))
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
 // Sentence says what was found out about the clocks.
 func (c Clocks) Sentence() string {
-	var most, worst NodeClock
+	var most, worst clocks.Node
 	for _, n := range c.Nodes {
 		if max(n.Offset, -n.Offset) > max(most.Offset, -most.Offset) {
 			most = n

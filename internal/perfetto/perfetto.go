@@ -6,7 +6,7 @@
 //
 // Every rank is a process. Its spans lie on lanes, threads of that process, so that a slice always lies within the one that it is
 // drawn below (lanes.go); links are flows (flows.go), metric points counters (counters.go), events and log records instants. Clocks
-// of nodes are corrected by the ends of what ends on all ranks at once (clocks.go).
+// of nodes are corrected by the ends of what ends on all ranks at once (clocks.go, internal/clocks).
 //
 // Memory is bounded by the number of ranks, of nodes and of spans that are open at one time, never by the length of the run: Add
 // sorts the records on disk and learns what must be known beforehand, Write draws them in the order of time.
@@ -64,7 +64,7 @@ type Summary struct {
 type Trace struct {
 	opts    Options
 	sources sources
-	clocks  clocks
+	clocks  stepEnds
 	flows   flows
 	sorter  sorter
 	encoded []byte
@@ -84,7 +84,7 @@ func New(opts Options) *Trace {
 		opts.SortMemory = DefaultSortMemory
 	}
 	return &Trace{
-		opts: opts, sources: newSources(), clocks: newClocks(opts.ClockSpans), flows: flows{targets: map[uint64]target{}},
+		opts: opts, sources: newSources(), clocks: newStepEnds(opts.ClockSpans), flows: flows{targets: map[uint64]target{}},
 		sorter: sorter{memory: int(min(opts.SortMemory, maxSortMemory)), folder: opts.SortFolder}, series: map[string]*series{},
 	}
 }

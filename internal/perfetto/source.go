@@ -184,7 +184,7 @@ func (s *sources) settle(c Clocks) {
 	s.seen, s.byName, s.byKey, s.byProcess = nil, nil, nil, nil
 	offsets, labels := map[string]int64{}, map[string]string{}
 	for _, n := range c.Nodes {
-		labels[n.Node] = n.label()
+		labels[n.Node] = label(n)
 		if c.Applied {
 			offsets[n.Node] = n.Offset.Nanoseconds()
 		}

@@ -122,11 +122,11 @@ func attemptOfLives(group []*life, offset func(string) int64) Attempt {
 func (a *Attempt) countLost(group []*life) {
 	for _, l := range group {
 		lost := int64(0)
-		for i, s := range l.segments {
-			if s.kind == kindStep && s.step >= a.resume && !continues(l.segments[i+1:], s.step) {
+		l.eachStepEnd(func(s segment) {
+			if s.step >= a.resume {
 				lost++
 			}
-		}
+		})
 		a.LostSteps = max(a.LostSteps, lost)
 	}
 	if a.LastStep >= 0 && a.LostSteps == 0 {

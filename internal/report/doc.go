@@ -6,7 +6,7 @@
 //
 // A Collector takes records in any order (collect.go), a span at a time: names.go says what a span is of. It keeps of each rank the stretches of
 // time that its spans cover (timeline.go), and quantile sketches of its steps (sketch.go). At the end the clocks of the nodes are brought together
-// (clock.go), lives of processes become attempts of the run (attempts.go), and each moment of each rank gets into one bucket (account.go). What
+// (clock.go, internal/clocks), lives of processes become attempts of the run (attempts.go), and each moment of each rank gets into one bucket (account.go). What
 // comes out is a Summary (summary.go), which text.go prints and html.go draws.
 //
 // Durations are those of a rank's own clock. Clocks of several nodes meet in two places alone, the begin and the end of the wall time, and

@@ -203,7 +203,8 @@ func TestClocksThatDoNotAgreeAreTakenAsTheyAre(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	var lives [][]life
 	for _, host := range []string{"a", "ahead", "odd"} {
-		l := life{host: host}
+		l := life{host: host, member: newMember(memberKey{})}
+		l.member.steps.add(1000)
 		for step := range int64(100) {
 			at := 1000 * step
 			switch host {
@@ -216,7 +217,7 @@ func TestClocksThatDoNotAgreeAreTakenAsTheyAre(t *testing.T) {
 		}
 		lives = append(lives, []life{l})
 	}
-	got := clocks(lives)
+	got := clocksOf(lives)
 	require.Len(t, got, 2)
 	require.True(t, got[0].Known)
 	require.InDelta(t, 1_000_001, got[0].OffsetNS, 1)

@@ -178,6 +178,24 @@ func TestOffsetsOfClocksAreRecovered(t *testing.T) {
 	}
 }
 
+// The first rank goes on elsewhere after a restart, and its old node is not heard of any more.
+func TestClocksOfNodesThatRanksMoveBetween(t *testing.T) {
+	var all []string
+	step := func(n, at, rank int, host, pid string) {
+		all = append(all, span("megatron.train.iteration", at, at+10, rank, map[string]any{"megatron.iteration": n}, "host.name", host, "process.pid", pid))
+	}
+	for n := range 5 {
+		step(n, 10*n, 0, "a", "1")
+		step(n, 10*n+2, 1, "b", "1")
+		step(5+n, 100+10*n+3, 0, "c", "2")
+		step(5+n, 100+10*n+2, 1, "b", "2")
+	}
+	run := reportOn(t, options, lines(all...)).Runs[0]
+	requireWhole(t, run)
+	require.Equal(t, []report.Clock{{Host: "b", OffsetNS: 2e9, Steps: 10, Known: true}, {Host: "c", OffsetNS: 3e9, Steps: 5, Known: true}}, run.Clocks)
+	require.Equal(t, 150*time.Second, time.Duration(run.WallNS))
+}
+
 func TestStepTimesOfRanks(t *testing.T) {
 	run, truth := simulated(t, func(c *simrun.Config) { c.Steps, c.Crashes, c.EndSkew = 300, nil, 0 })
 	steps := slices.Sorted(slices.Values(truth.Attempts[0].Steps))

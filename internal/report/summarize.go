@@ -32,7 +32,7 @@ func (c *Collector) summarize(r *run) Run {
 		lives[i] = m.lives()
 	}
 	r.outer.flatten()
-	s := Run{Run: r.id, WorldSize: r.worldSize, Counts: r.counts, Formula: Formula, Clocks: clocks(lives), AsyncSpans: r.asyncSaves,
+	s := Run{Run: r.id, WorldSize: r.worldSize, Counts: r.counts, Formula: Formula, Clocks: clocksOf(lives), AsyncSpans: r.asyncSaves,
 		Services: append([]string{}, slices.Sorted(maps.Keys(r.services))...), PerRank: []Rank{}, Notes: []string{}}
 	offset := s.offsets()
 	var places map[attemptKey]int
@@ -195,6 +195,15 @@ func (s *Run) slowest(n int) []Slow {
 	}
 	slices.SortStableFunc(list, func(a, b Slow) int { return cmp.Compare(b.NS, a.NS) })
 	return list[:min(n, len(list))]
+}
+
+// median sorts, and returns the median; 0 of none.
+func median(values []int64) int64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 // occasionsOf joins what ranks do together.
