@@ -22,8 +22,8 @@ import (
 //   - variables OTEL_* that are blank, which count as not set (OpenTelemetry, environment variable specification), but are
 //     a bad sampler to the SDK;
 //   - members of OTEL_RESOURCE_ATTRIBUTES that cannot be read, which the SDK exports as they are, as no UTF-8 for instance;
-//   - empty members of OTEL_EXPORTER_OTLP_HEADERS and of the signals' own, at which the exporters of logs report the whole
-//     value, secrets included.
+//   - members of OTEL_EXPORTER_OTLP_HEADERS and of the signals' own that are empty or cannot be read, which the exporters report
+//     as they are, secrets included.
 func mendEnvironment() error {
 	for _, setting := range os.Environ() {
 		name, value, _ := strings.Cut(setting, "=")
@@ -38,7 +38,10 @@ func mendEnvironment() error {
 				return len(errs) > 0
 			})
 		case strings.HasPrefix(name, "OTEL_EXPORTER_OTLP_") && strings.HasSuffix(name, "HEADERS"):
-			mended = without(value, isBlank)
+			mended = without(value, func(member string) bool {
+				headers, err := parseHeaders(member)
+				return err != nil || len(headers) == 0
+			})
 		}
 		var err error
 		if isBlank(mended) {

@@ -29,6 +29,7 @@ func TestMendEnvironment(t *testing.T) {
 		{"OTEL_RESOURCE_ATTRIBUTES", "a=1,b=%ff,c,d=\xff,\xff=1,=2,e=2", "a=1,e=2"},
 		{"OTEL_RESOURCE_ATTRIBUTES", "\xff", ""},
 		{"OTEL_EXPORTER_OTLP_HEADERS", "a=1, ,b=2,", "a=1,b=2"},
+		{"OTEL_EXPORTER_OTLP_HEADERS", "Bearer hunter2,a=1,b=hunter2%,=hunter2", "a=1"},
 		{"OTEL_EXPORTER_OTLP_LOGS_HEADERS", "a=1%2Cx", "a=1%2Cx"},
 	} {
 		t.Run(c.name+" "+c.value, func(t *testing.T) {

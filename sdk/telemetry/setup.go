@@ -29,8 +29,8 @@ var isSetUp atomic.Bool
 // Where the Config is disabled, or the strategy picks other ranks, nothing is started, no goroutine and no connection: the
 // Handle's providers do nothing, and the global ones and the groups stay as they are, off unless the program switched any on.
 //
-// Of the environment, blank variables OTEL_* are taken out, and members that cannot be read of OTEL_RESOURCE_ATTRIBUTES:
-// OpenTelemetry's SDK, which reads them too, does not know that they say nothing.
+// Of the environment, blank variables OTEL_* are taken out, and members that cannot be read of OTEL_RESOURCE_ATTRIBUTES and of
+// headers: OpenTelemetry's SDK, which reads them too, does not know that they say nothing.
 //
 // The error is of the Config, of an option, or [ErrAlreadySetUp]; an endpoint that cannot be reached is none. The Handle
 // is never nil: beside an error it is one that does nothing. ctx bounds Setup alone.
