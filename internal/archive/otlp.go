@@ -162,6 +162,25 @@ func signalOf(name string) pipeline.Signal {
 	}
 }
 
+// halves splits a batch of two records or more. Its telemetry is theirs then.
+func halves(b jsonlreader.Batch) (first, second jsonlreader.Batch) {
+	var parts [2]jsonlreader.Batcher
+	n := 0
+	add := func(rec jsonlreader.Record) {
+		parts[2*n/b.Records].Add(rec)
+		n++
+	}
+	switch b.Signal {
+	case pipeline.SignalTraces:
+		addTraces(b.Traces, add)
+	case pipeline.SignalMetrics:
+		addMetrics(b.Metrics, add)
+	default:
+		addLogs(b.Logs, add)
+	}
+	return parts[0].Batch(), parts[1].Batch()
+}
+
 func newResource(r pcommon.Resource, schemaURL string) *jsonlreader.Resource {
 	return &jsonlreader.Resource{Resource: r, SchemaURL: schemaURL}
 }

@@ -36,7 +36,7 @@ import (
 // Sender sends a batch once.
 type Sender interface {
 	// Send returns how many records the receiver took but rejected for good, and its reason. An error that is a [*RetryError] may
-	// be gone at the next try, any other stays.
+	// be gone at the next try, one that is a [*SizeError] with fewer records, any other stays.
 	Send(ctx context.Context, b jsonlreader.Batch) (rejected int64, reason string, err error)
 	Close() error
 }
@@ -49,6 +49,12 @@ type RetryError struct {
 
 func (e *RetryError) Error() string { return e.Err.Error() }
 func (e *RetryError) Unwrap() error { return e.Err }
+
+// SizeError is of a request that is larger than the receiver takes.
+type SizeError struct{ Err error }
+
+func (e *SizeError) Error() string { return e.Err.Error() }
+func (e *SizeError) Unwrap() error { return e.Err }
 
 // sendTimeout bounds one try.
 const sendTimeout = 30 * time.Second
@@ -159,6 +165,10 @@ func (s *httpSender) post(ctx context.Context, path string, request interface{ M
 	if utf8Text := strings.TrimSpace(strings.ToValidUTF8(string(text), "")); len(utf8Text) > 0 {
 		err = fmt.Errorf("%w: %s", err, clip([]byte(utf8Text)))
 	}
+	switch {
+	case resp.StatusCode == http.StatusRequestEntityTooLarge, bytes.Contains(text, []byte("request body too large")): // As the collector's receiver says it.
+		return &SizeError{err}
+	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return &RetryError{Err: err, After: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
@@ -234,6 +244,7 @@ func grpcError(err error) error {
 		if said {
 			return &RetryError{Err: named, After: after}
 		}
+		return &SizeError{named} // gRPC's own word for a message beyond its bound.
 	}
 	return named
 }

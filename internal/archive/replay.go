@@ -39,8 +39,7 @@ type Replay struct {
 	batch    jsonlreader.Batcher
 	pending  []Record // of the batch, for their places; their telemetry is in batch
 	bytes    int
-	at       map[*position]int64 // the last record of each file in the batch
-	origin   time.Time           // when the first record was sent, and its time
+	origin   time.Time // when the first record was sent, and its time
 	first    pcommon.Timestamp
 	nextSend time.Time // by rate
 	sources  []*replaySource
@@ -71,7 +70,6 @@ func (r *Replay) Run(stop context.Context, inputs []Input) (Sent, error) {
 	if r.now == nil {
 		r.now, r.wait = time.Now, wait
 	}
-	r.at = map[*position]int64{}
 	defer func() {
 		for _, s := range r.sources {
 			s.close()
@@ -158,7 +156,6 @@ func (r *Replay) take(stop context.Context, rec Record) error {
 	r.batch.Add(rec.Record)
 	r.pending = append(r.pending, rec)
 	r.bytes += rec.Bytes
-	r.at[rec.from] = rec.number
 	return nil
 }
 
@@ -185,18 +182,12 @@ func (r *Replay) flush(stop context.Context) error {
 		}
 		r.nextSend = begin.Add(time.Duration(float64(len(r.pending)) / r.Rate * float64(time.Second)))
 	}
-	if err := r.send(stop); err != nil {
+	if err := r.deliver(stop, r.batch.Batch(), r.pending); err != nil {
 		return err
 	}
-	for pos, number := range r.at {
-		pos.Records = number
-	}
 	r.endFiles()
-	r.sent.Requests++
-	r.sent.Records += int64(len(r.pending))
 	r.batch.Reset()
 	clear(r.pending)
-	clear(r.at)
 	r.pending, r.bytes = r.pending[:0], 0
 	if err := r.Progress.save(); err != nil {
 		return err
@@ -207,14 +198,40 @@ func (r *Replay) flush(stop context.Context) error {
 	return nil
 }
 
-// send sends the batch until it is acknowledged. A request in flight is not cut off by stop: whether it arrived would be unknown.
-func (r *Replay) send(stop context.Context) error {
+// deliver sends a batch of these records, in halves where it is more than the receiver takes at once: what its records share, they may
+// repeat in a request, so that their lines do not tell how large it is.
+func (r *Replay) deliver(stop context.Context, b jsonlreader.Batch, records []Record) error {
+	err := r.send(stop, b, records)
+	var size *SizeError
+	switch {
+	case err == nil:
+		for _, rec := range records {
+			rec.from.Records = rec.number
+		}
+		r.sent.Requests++
+		r.sent.Records += int64(len(records))
+		return nil
+	case len(records) == 1 || !errors.As(err, &size):
+		return err
+	}
+	first, second := halves(b)
+	if err := r.deliver(stop, first, records[:first.Records]); err != nil {
+		return err
+	}
+	if err := r.Progress.save(); err != nil {
+		return err
+	}
+	return r.deliver(stop, second, records[first.Records:])
+}
+
+// send sends a batch until it is acknowledged. A request in flight is not cut off by stop: whether it arrived would be unknown.
+func (r *Replay) send(stop context.Context, b jsonlreader.Batch, records []Record) error {
 	begin := r.now()
 	for try := 0; ; try++ {
 		if stop.Err() != nil {
 			return ErrStopped
 		}
-		rejected, reason, err := r.Sender.Send(context.WithoutCancel(stop), r.batch.Batch())
+		rejected, reason, err := r.Sender.Send(context.WithoutCancel(stop), b)
 		if err == nil {
 			r.sent.Rejected += rejected
 			if r.sent.Reason == "" {
@@ -224,11 +241,11 @@ func (r *Replay) send(stop context.Context) error {
 		}
 		var again *RetryError
 		if !errors.As(err, &again) {
-			return fmt.Errorf("%s: the receiver refuses them for good: %w", r.place(), err)
+			return fmt.Errorf("%s: the receiver refuses them for good: %w", placeOf(records), err)
 		}
 		left := max(again.After, backoff(try))
 		if r.RetryFor > 0 && r.now().Add(left).Sub(begin) > r.RetryFor {
-			return fmt.Errorf("%s: tried for %s: %w", r.place(), r.RetryFor, err)
+			return fmt.Errorf("%s: tried for %s: %w", placeOf(records), r.RetryFor, err)
 		}
 		if r.OnRetry != nil {
 			r.OnRetry(err, left)
@@ -239,9 +256,9 @@ func (r *Replay) send(stop context.Context) error {
 	}
 }
 
-// place names the records of the batch.
-func (r *Replay) place() string {
-	first, last := r.pending[0], r.pending[len(r.pending)-1]
+// placeOf says where records stand.
+func placeOf(records []Record) string {
+	first, last := records[0], records[len(records)-1]
 	if first.from != last.from {
 		return fmt.Sprintf("%s:%d to %s:%d", first.name, first.Line, last.name, last.Line)
 	}

@@ -463,6 +463,42 @@ func TestReplayStopsAtWhatIsRefusedForGood(t *testing.T) {
 	require.EqualValues(t, 1000, r.Progress.positions[inputs[0].Path].Records, "what was acknowledged counts")
 }
 
+// TestReplayHalvesWhatIsTooLarge sends records of two ranks in turn: in a request each repeats its resource, which stands once in the file.
+func TestReplayHalvesWhatIsTooLarge(t *testing.T) {
+	const n = 900
+	for protocol, bytes := range map[string]int{"grpc": 8 << 10, "http": 36 << 10} { // A receiver takes 4 MiB, or 20.
+		t.Run(protocol, func(t *testing.T) {
+			var b strings.Builder
+			for id := 1; id <= 2; id++ {
+				fmt.Fprintf(&b, `{"type":"resource","id":%d,"attributes":{"process.command_args":%q}}`+"\n", id, strings.Repeat("x", bytes))
+				fmt.Fprintf(&b, `{"type":"scope","id":%d,"resource":%d}`+"\n", id, id)
+			}
+			for i := range n {
+				fmt.Fprintf(&b, `{"type":"span","name":"%d","start_ns":%d,"scope":%d}`+"\n", i, 1+i, 1+i%2)
+			}
+			s := &sink{}
+			grpc, http := startReceiver(t, s)
+			folder := t.TempDir()
+			putFile(t, folder, "traces.jsonl", []byte(b.String()))
+			sent, err := runReplay(t, t.Context(), folder, map[string]string{"grpc": grpc, "http": http}[protocol], protocol)
+			require.NoError(t, err)
+			require.Equal(t, Sent{Records: n, Requests: 2}, sent)
+			require.Equal(t, numbers(n), s.names())
+		})
+	}
+
+	tooLarge := &SizeError{errors.New("too large")}
+	r, inputs, m := memoryReplay(t, map[string]string{"traces.jsonl": manySpans(0, 5)}, tooLarge, tooLarge, nil, nil, errors.New("bad data"))
+	_, err := r.Run(t.Context(), inputs)
+	require.ErrorContains(t, err, "traces.jsonl, lines 4 to 5: the receiver refuses them for good: bad data")
+	require.Equal(t, [][]string{{"0", "1"}, {"2"}}, m.batches)
+	require.EqualValues(t, 3, r.Progress.positions[inputs[0].Path].Records, "what was acknowledged counts")
+
+	r, inputs, _ = memoryReplay(t, map[string]string{"traces.jsonl": manySpans(0, 1)}, tooLarge)
+	_, err = r.Run(t.Context(), inputs)
+	require.ErrorContains(t, err, "the receiver refuses them for good: too large", "a record cannot be halved")
+}
+
 func TestHTTPSender(t *testing.T) {
 	var answer func(w http.ResponseWriter)
 	var got *http.Request
@@ -511,6 +547,10 @@ func TestHTTPSender(t *testing.T) {
 			}
 		})
 	}
+	answer = func(w http.ResponseWriter) { w.WriteHeader(413) }
+	_, _, err = sender.Send(t.Context(), batch())
+	var size *SizeError
+	require.ErrorAs(t, err, &size)
 	server.Close()
 	_, _, err = sender.Send(t.Context(), batch())
 	var again *RetryError
@@ -538,6 +578,8 @@ func TestGRPCCodesThatMayBeTriedAgain(t *testing.T) {
 	var again *RetryError
 	require.ErrorAs(t, grpcError(full.Err()), &again)
 	require.Equal(t, 3*time.Second, again.After)
+	var size *SizeError
+	require.ErrorAs(t, grpcError(status.Error(codes.ResourceExhausted, "x")), &size)
 }
 
 func TestParseEndpoint(t *testing.T) {
