@@ -96,9 +96,13 @@ func newDelivery(e *weaveExporter, shaped *shape.Result, acknowledged bool) *del
 
 func (d *delivery) run(ctx context.Context) error {
 	for {
+		last := d.e.isStopping()
 		d.round(ctx)
 		if len(d.later) == 0 {
 			return d.result(0)
+		}
+		if last {
+			return d.end(dropShutdown)
 		}
 		if drop := d.pause(ctx); drop != "" {
 			return d.end(drop)
@@ -285,11 +289,6 @@ func (d *delivery) throttled(a answer) {
 // pause waits until the next round. Where none follows, it says what to count what is left as.
 func (d *delivery) pause(ctx context.Context) (drop string) {
 	e := d.e
-	select {
-	case <-e.stopping:
-		return dropShutdown
-	default:
-	}
 	wait := max(d.backoff.NextBackOff(), minPause, e.throttle.left(e.now()))
 	if limit := e.cfg.RetryConfig.MaxElapsedTime; !e.cfg.RetryConfig.Enabled || limit > 0 && e.now().Add(wait).Sub(d.began) > limit {
 		return dropRetries

@@ -43,7 +43,7 @@ type weaveExporter struct {
 	now   func() time.Time
 	after func(time.Duration) <-chan time.Time
 
-	stopping  chan struct{}   // closed when the shutdown begins: nothing is tried again
+	stopping  chan struct{}   // closed when the shutdown begins: what is begun then is not tried again
 	drained   context.Context // done when the shutdown has no more time for requests
 	stopDrain context.CancelFunc
 	stopOnce  sync.Once
@@ -102,6 +102,15 @@ func (e *weaveExporter) stop() {
 		close(e.stopping)
 		time.AfterFunc(cmp.Or(e.cfg.ClientConfig.Timeout, drainTime), e.stopDrain)
 	})
+}
+
+func (e *weaveExporter) isStopping() bool {
+	select {
+	case <-e.stopping:
+		return true
+	default:
+		return false
+	}
 }
 
 // shutdown runs when no batch is left.

@@ -88,6 +88,22 @@ func TestShutdownDrains(t *testing.T) {
 		require.NoError(t, e.Shutdown(t.Context()))
 		require.Equal(t, map[string]int64{"sent_spans": 10}, b.counters(t))
 	})
+	t.Run("tries once more what fails meanwhile", func(t *testing.T) {
+		fake := weavetest.New(t, weavetest.Options{})
+		var stopping chan struct{}
+		arrived := make(chan struct{})
+		fake.Script(weavetest.Answer{Status: 503, Times: 1, When: func(weavetest.Request) bool {
+			close(arrived)
+			<-stopping
+			return true
+		}})
+		e, b := newWhole(t, componenttest.NewNopHost(), fake, slow, func(cfg *Config) { cfg.QueueConfig.Get().Batch.Get().MinSize = 1 })
+		stopping = e.(*traces).e.stopping
+		require.NoError(t, e.ConsumeTraces(t.Context(), spans(0, 10)))
+		<-arrived
+		require.NoError(t, e.Shutdown(t.Context()))
+		require.Equal(t, map[string]int64{"sent_spans": 10}, b.counters(t))
+	})
 	t.Run("counts", func(t *testing.T) {
 		fake := weavetest.New(t, weavetest.Options{})
 		fake.Script(weavetest.Answer{Status: 503})
