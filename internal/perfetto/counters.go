@@ -78,6 +78,10 @@ type aggregate interface {
 }
 
 func (t *Trace) drawMean(src *source, m pmetric.Metric, attrs pcommon.Map, p aggregate, temporality pmetric.AggregationTemporality) {
+	if may, ok := p.(interface{ HasSum() bool }); ok && !may.HasSum() {
+		t.summary.Unnumbered++
+		return
+	}
 	s := t.seriesOf(src.process, m, attrs, " (mean)")
 	if s == nil {
 		return

@@ -55,7 +55,7 @@ type Summary struct {
 	Counters, Points        int64
 	Events, Logs            int64
 	Timeless                int64 // records without any time, which are left out
-	Unnumbered              int64 // points that are no finite number, which are left out
+	Unnumbered              int64 // points that are no finite number, or have no sum, which are left out
 	Crowded                 int64 // links and points beyond what is kept apart (maxTargets, maxSeries), which are left out
 	Clocks                  Clocks
 }

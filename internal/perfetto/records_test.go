@@ -34,6 +34,7 @@ func TestMetricsAreCounters(t *testing.T) {
 		histogram(1, 10, 4, 10), histogram(1, 20, 6, 20), histogram(1, 30, 6, 20), histogram(35, 40, 1, 7), // a mean since the point before; a new start begins anew
 		of(`"type":"metric","name":"delta","kind":"exponential_histogram","unit":"ns","temporality":"delta","start_ns":1,"time_ns":10,"count":2,"sum":5`, rank3),
 		of(`"type":"metric","name":"sum","kind":"summary","unit":"s","start_ns":1,"time_ns":10,"count":2,"sum":3`, rank3),
+		of(`"type":"metric","name":"sumless","kind":"histogram","temporality":"delta","start_ns":1,"time_ns":10,"count":2`, rank3),
 		of(`"type":"metric","name":"none","kind":"gauge","time_ns":10,"value":null`, rank3),
 		of(`"type":"metric","name":"timeless","kind":"gauge","time_ns":0,"value":1`, rank3),
 	}
@@ -49,7 +50,7 @@ func TestMetricsAreCounters(t *testing.T) {
 		process + "delta (mean) [UNIT_TIME_NS]":                {2.5},
 		process + "sum (mean) [s]":                             {1.5},
 	}, j.counters)
-	require.Equal(t, []int64{2, 1}, []int64{summary.Unnumbered, summary.Timeless})
+	require.Equal(t, []int64{3, 1}, []int64{summary.Unnumbered, summary.Timeless})
 	chromeJudge(t, []byte(strings.Join(lines, "")), j)
 }
 
