@@ -86,9 +86,12 @@ func attempts(lives [][]life, offset func(host string) int64) ([]Attempt, map[at
 }
 
 func attemptOfLives(group []*life, offset func(string) int64) Attempt {
-	a := Attempt{FirstStep: -1, LastStep: -1, SavedStep: -1, BeginNS: math.MaxInt64, Ranks: len(group)}
+	a := Attempt{FirstStep: -1, LastStep: -1, SavedStep: -1, BeginNS: math.MaxInt64}
 	truncated, failed := false, false
-	for _, l := range group {
+	for i, l := range group {
+		if i == 0 || group[i-1].member != l.member {
+			a.Ranks++
+		}
 		a.BeginNS, a.EndNS = min(a.BeginNS, l.begin-offset(l.host)), max(a.EndNS, l.end-offset(l.host))
 		truncated, failed = truncated || l.truncated, failed || l.failed
 		steps, last := int64(0), int64(noStep)
@@ -129,7 +132,7 @@ func (a *Attempt) countLost(group []*life) {
 		})
 		a.LostSteps = max(a.LostSteps, lost)
 	}
-	if a.LastStep >= 0 && a.LostSteps == 0 {
+	if a.LastStep >= 0 && a.resume == math.MaxInt64 { // Where a later attempt goes on, what was not lost was saved.
 		a.UnsavedTail = max(a.LastStep-max(a.SavedStep, a.FirstStep-1), 0)
 	}
 }

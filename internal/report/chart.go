@@ -30,9 +30,10 @@ func (c *chart) addPart(b bucket, from, to int64, part float64) {
 	if width <= 0 || part <= 0 {
 		return
 	}
-	first := int(float64(from-c.begin) / width)
+	from, to = from-c.begin, to-c.begin // Nanoseconds since 1970 are too many for a float64.
+	first := int(float64(from) / width)
 	for i := max(first, 0); i < chartColumns; i++ {
-		left := float64(c.begin) + float64(i)*width
+		left := float64(i) * width
 		if left >= float64(to) {
 			return
 		}

@@ -48,7 +48,7 @@ func clocksOf(lives [][]life) []Clock {
 	}
 	found := ends.Estimate(hosts)
 	compared := found.Nodes // in the order of hosts
-	var list []Clock
+	list := []Clock{}
 	for _, host := range hosts {
 		c := Clock{Host: host}
 		if len(compared) > 0 && compared[0].Node == host {

@@ -13,7 +13,7 @@ type life struct {
 	member            *member
 	host              string
 	attempt           string // what its resource says of the attempt, "" for nothing
-	ordinal           int    // among those of this rank that say the same
+	ordinal           int    // of the attempt, among those of which resources say the same
 	begin, end        int64
 	segments          []segment // flat; nil where the time line was given up
 	failed, truncated bool
@@ -62,6 +62,66 @@ func (m *member) lives() []life {
 	}
 	return all
 }
+
+// align tells which attempt each life is of. Where a rank has as many lives as the rank that has the most, its n-th life is of the n-th
+// attempt, whatever its clock shows. Where it has fewer, it was not in all attempts, or what it sent does not tell them apart, and time decides.
+func align(lives [][]life) {
+	most := map[string][]life{}
+	for _, member := range lives {
+		for attempt, own := range byAttempt(member) {
+			if len(own) > len(most[attempt]) {
+				most[attempt] = own
+			}
+		}
+	}
+	for i, member := range lives {
+		own, aligned := byAttempt(member), []life{}
+		for _, l := range member {
+			if len(own[l.attempt]) < len(most[l.attempt]) {
+				aligned = append(aligned, l.along(most[l.attempt])...)
+			} else {
+				aligned = append(aligned, l)
+			}
+		}
+		lives[i] = aligned
+	}
+}
+
+func byAttempt(member []life) map[string][]life {
+	of := map[string][]life{}
+	for _, l := range member {
+		of[l.attempt] = append(of[l.attempt], l)
+	}
+	return of
+}
+
+// along makes of a life those of the other rank's in the middle of which it was there, at least one.
+func (l life) along(others []life) (parts []life) {
+	var in *life
+	for i := range others {
+		other := &others[i]
+		if middle := other.middle(); middle < l.begin || middle > l.end {
+			if in == nil && other.begin <= l.middle() {
+				l.ordinal = other.ordinal
+			}
+			continue
+		}
+		if in != nil {
+			n, _ := slices.BinarySearchFunc(l.segments, other.begin, func(s segment, t int64) int { return cmp.Compare(s.from, t) })
+			before := l
+			before.segments, before.end, before.failed, before.truncated = l.segments[:n:n], in.end, false, false
+			if n > 0 {
+				before.end = max(before.end, l.segments[n-1].to)
+			}
+			parts = append(parts, before)
+			l.segments, l.begin = l.segments[n:], other.begin
+		}
+		l.ordinal, in = other.ordinal, other
+	}
+	return append(parts, l)
+}
+
+func (l *life) middle() int64 { return l.begin + (l.end-l.begin)/2 }
 
 // splitAtJumps cuts a life where the number of the step goes back, into room lives at most.
 func (l life) splitAtJumps(room int) (parts []life) {

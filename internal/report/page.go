@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -37,27 +38,21 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 		"class":    func(name string) string { return fmt.Sprintf("b%d", bucketOf[name]) },
 		"rank":     func(r *Run, s Slow) Rank { return r.rankOf(s) },
 		"width":    func(x float64) string { return fmt.Sprintf("%.3f", 100*x) },
-		"first":    func(n int, of any) any { return firstRows(n, of) },
+		"first":    firstRows,
+		"more":     moreRows,
 	}).ParseFS(pageFiles, "page/page.html"))
 })
 
 // pageRows is how many rows of a table the page has.
 const pageRows = 100
 
-// firstRows are the first rows of a table.
-func firstRows(n int, of any) any {
-	switch rows := of.(type) {
-	case []Gap:
-		return rows[:min(n, len(rows))]
-	case []ErrorGroup:
-		return rows[:min(n, len(rows))]
-	case []Attempt:
-		return rows[:min(n, len(rows))]
-	case []Clock:
-		return rows[:min(n, len(rows))]
-	}
-	return of
+// firstRows are the first rows of a table, a slice, and moreRows how many come behind them.
+func firstRows(rows any) any {
+	v := reflect.ValueOf(rows)
+	return v.Slice(0, min(pageRows, v.Len())).Interface()
 }
+
+func moreRows(rows any) int { return max(reflect.ValueOf(rows).Len()-pageRows, 0) }
 
 // pageRun is a run with its charts.
 type pageRun struct {
@@ -76,8 +71,7 @@ func WritePage(w io.Writer, s Summary) error {
 		Runs  []pageRun
 		Left  Left
 		Whole bool
-		Rows  int
-	}{CSS: template.CSS(css), Left: s.Left, Whole: s.Left == Left{}, Rows: pageRows} //nolint:gosec // It is our own.
+	}{CSS: template.CSS(css), Left: s.Left, Whole: s.Left == Left{}} //nolint:gosec // It is our own.
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		data.Runs = append(data.Runs, pageRun{r, r.drawTimeLine(), r.drawSteps(), r.drawRanks()})

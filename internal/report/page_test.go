@@ -102,7 +102,7 @@ func TestTheTimeLineIsFull(t *testing.T) {
 
 // What a sender writes is text wherever it stands.
 func TestHostileTextIsText(t *testing.T) {
-	const attack = `"><script>alert(1)</script><img src=x onerror=alert(2)>'` + "\x1b[2J\u2028"
+	const attack = `"><script>alert(1)</script><img src=x onerror=alert(2)>'` + "\x1b[2J\u2028\u202e"
 	s := reportOn(t, options, lines(
 		span("megatron.train.iteration", 0, 10, 0, map[string]any{"megatron.iteration": 1}, "nemo.run.id", attack, "service.name", attack, "host.name", attack),
 		span("megatron.train.iteration", 0, 10, 1, map[string]any{"megatron.iteration": 1}, "nemo.run.id", attack, "service.name", attack, "host.name", attack),
@@ -121,6 +121,7 @@ func TestHostileTextIsText(t *testing.T) {
 	require.NoError(t, report.WriteText(&out, s))
 	require.NotContains(t, out.String(), "\x1b")
 	require.NotContains(t, out.String(), "\u2028")
+	require.NotContains(t, out.String(), "\u202e", "what comes behind it would be written from right to left")
 }
 
 func quote(s string) string {
@@ -141,6 +142,24 @@ func TestThePageOfSeveralRuns(t *testing.T) {
 		targets = append(targets, a.Attr[0].Val)
 	}
 	require.Equal(t, []string{"#run0", "#run1", "#run2"}, targets)
+}
+
+// A table of the page is cut, and says so.
+func TestThePageSaysWhatItLeavesOut(t *testing.T) {
+	var all []string
+	for n := range 152 {
+		all = append(all, span("megatron.train.iteration", 100*n, 100*n+10, 0, map[string]any{"megatron.iteration": n}))
+	}
+	_, root := page(t, reportOn(t, options, lines(all...)))
+	require.Contains(t, textOf(root), "and 51 more: --json has them all")
+	require.NotContains(t, textOf(root), "and 0 more")
+
+	for n := 152; n < 1102; n++ {
+		all = append(all, span("megatron.train.iteration", 100*n, 100*n+10, 0, map[string]any{"megatron.iteration": n}))
+	}
+	run := reportOn(t, options, lines(all...)).Runs[0]
+	require.Len(t, run.Gaps, 1000)
+	require.Equal(t, []string{"of 1101 gaps these are the 1000 longest, the longest first"}, run.Notes)
 }
 
 // FuzzReport gives a report of any bytes: it ends, its figures hold together, and each form of it can be written.

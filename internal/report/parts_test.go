@@ -145,6 +145,23 @@ func TestBucketsSumUpToTheNanosecond(t *testing.T) {
 	}
 }
 
+// A run of a few nanoseconds, at a time of today: each column is full.
+func TestTheTimeLineOfAShortRunIsFull(t *testing.T) {
+	for _, wall := range []int64{1, 100, 100_000} {
+		c := newChart(1_795_957_000e9+1, 1_795_957_000e9+1+wall)
+		c.add(inLoad, c.begin, c.begin+wall/2)
+		c.add(inProductive, c.begin+wall/2, c.end)
+		line := c.timeLine(1)
+		for i := range chartColumns {
+			sum := 0.0
+			for _, columns := range line.Buckets {
+				sum += columns[i]
+			}
+			require.InDelta(t, 1, sum, 1e-3, "%d of %d ns", i, wall)
+		}
+	}
+}
+
 // Where there is no room, the highest ranks give up their time lines, and all other figures stay.
 func TestRoomIsBounded(t *testing.T) {
 	c := NewCollector(Options{Gap: time.Minute, Slowest: 1})
@@ -179,6 +196,46 @@ func TestRoomIsBounded(t *testing.T) {
 	require.Equal(t, "0-19", got.Ranks)
 	require.EqualValues(t, 20*200, got.Steps.Times.Count)
 	require.Contains(t, strings.Join(got.Notes, "\n"), fmt.Sprintf("of %d of 20 ranks", got.Accounted))
+}
+
+// Where a process goes back to a checkpoint, ranks that gave up their time lines are in both attempts all the same.
+func TestAttemptsOfRanksWithoutTimeLines(t *testing.T) {
+	c := NewCollector(Options{Gap: time.Minute})
+	c.room = 50
+	r := newRun("r")
+	r.counts.Spans = 1
+	for rank := range 3 {
+		m := newMember(memberKey{"s", rank})
+		r.members[m.memberKey] = m
+		m.sessions = []*session{{}}
+		for i, n := range []int64{1, 2, 3, 4, 3, 4, 5, 6} {
+			at := 1e18 + int64(i)*100e9
+			if i >= 4 {
+				at += 1000e9
+			}
+			for k := range int64(5) {
+				s := told{kind: kindStep, from: at + 10e9*k, to: at + 10e9*k + 1e9, step: n}
+				if k > 0 {
+					s.kind = kindEvaluate
+				}
+				m.take(s)
+				m.sessions[0].extend(s)
+				if !m.undrawn {
+					c.runs = map[string]*run{"r": r}
+					c.draw(r, &m.line, s.segment())
+				}
+			}
+		}
+	}
+	require.False(t, r.members[memberKey{"s", 0}].undrawn)
+	require.True(t, r.members[memberKey{"s", 2}].undrawn)
+	got := c.summarize(r)
+	require.Len(t, got.Attempts, 2)
+	require.Equal(t, [2]int{3, 3}, [2]int{got.Attempts[0].Ranks, got.Attempts[1].Ranks})
+	require.Equal(t, 341*time.Second, time.Duration(got.Attempts[0].Lasting()))
+	for _, g := range got.Gaps {
+		require.False(t, g.Silent)
+	}
 }
 
 // A single rank with more than there is room for stops growing, and the report says so.

@@ -248,6 +248,7 @@ func TestGoldenForms(t *testing.T) {
 		golden(t, name+".txt", text.Bytes())
 		asJSON, err := json.MarshalIndent(s, "", " ")
 		require.NoError(t, err)
+		require.NotContains(t, string(asJSON), "null", "a list of nothing is a list")
 		if name != "simulated" { // Its columns and ranks are many.
 			golden(t, name+".json", append(asJSON, '\n'))
 		}
@@ -355,6 +356,79 @@ func TestARestartWithinAProcess(t *testing.T) {
 	require.Len(t, run.Attempts, 2)
 	require.EqualValues(t, 2, run.Attempts[0].LostSteps)
 	require.EqualValues(t, 3, run.Attempts[1].UnsavedTail)
+}
+
+// What a rank sent in the first attempt is lost, or it took no part in it: its first life is the second of the others.
+func TestARankThatIsNotInTheFirstAttempt(t *testing.T) {
+	var all []string
+	steps := func(rank int, pid string, at, first, last int) {
+		for n := first; n <= last; n++ {
+			all = append(all, span("megatron.train.iteration", at, at+10, rank, map[string]any{"megatron.iteration": n}, "process.pid", pid))
+			at += 10
+		}
+	}
+	for rank := range 3 {
+		if rank > 0 {
+			steps(rank, "1", 0, 1, 6)
+		}
+		steps(rank, "2", 160-rank, 5, 8)
+	}
+	run := reportOn(t, options, lines(all...)).Runs[0]
+	requireWhole(t, run)
+	require.Len(t, run.Attempts, 2)
+	require.Equal(t, [2]int{2, 3}, [2]int{run.Attempts[0].Ranks, run.Attempts[1].Ranks})
+	require.Equal(t, [2]int64{6, 4}, [2]int64{run.Attempts[0].Steps, run.Attempts[1].Steps})
+	require.Equal(t, [2]int64{8, 2}, [2]int64{run.Steps.Kept, run.Steps.Lost})
+	require.Equal(t, time.Minute, time.Duration(run.Attempts[0].Lasting()))
+	require.Empty(t, run.Gaps)
+}
+
+// Jobs in a chain that send no spans of checkpoints: what a later one goes on from was saved.
+func TestStepsThatALaterAttemptGoesOnFromAreSaved(t *testing.T) {
+	var all []string
+	for n := range 8 {
+		all = append(all, span("megatron.train.iteration", 10*n+100*(n/4), 10*n+100*(n/4)+10, 0, map[string]any{"megatron.iteration": n + 1}, "process.pid", fmt.Sprint(n/4)))
+	}
+	attempts := reportOn(t, options, lines(all...)).Runs[0].Attempts
+	require.Len(t, attempts, 2)
+	require.Equal(t, [2]int64{0, 4}, [2]int64{attempts[0].UnsavedTail, attempts[1].UnsavedTail})
+}
+
+// One process of one rank loads a checkpoint and ends, before the training.
+func TestAProcessOfOneRankBeforeTheOthers(t *testing.T) {
+	all := []string{span("megatron.checkpoint.load", 0, 10, 0, nil, "process.pid", "1")}
+	for rank := range 2 {
+		for n := range 4 {
+			all = append(all, span("megatron.train.iteration", 20+10*n, 30+10*n, rank, map[string]any{"megatron.iteration": n}, "process.pid", "2"))
+		}
+	}
+	run := reportOn(t, options, lines(all...)).Runs[0]
+	require.Equal(t, map[string]time.Duration{
+		report.BucketLoad: 5 * time.Second, report.BucketRestart: 5 * time.Second, report.BucketUnobserved: 10 * time.Second, report.BucketProductive: 40 * time.Second,
+	}, nonZero(requireWhole(t, run)))
+	require.Equal(t, [2]int64{4, 0}, [2]int64{run.Steps.Kept, run.Steps.Lost})
+}
+
+// One rank alone is started anew, and the others wait for it within a step.
+func TestOneRankIsStartedAnew(t *testing.T) {
+	var all []string
+	for rank := range 3 {
+		for n := range 6 {
+			pid, at := "1", 10*n
+			if n >= 3 {
+				at += 30
+				if rank == 2 {
+					pid = "2"
+				}
+			}
+			all = append(all, span("megatron.train.iteration", at, at+10, rank, map[string]any{"megatron.iteration": n}, "process.pid", pid))
+		}
+	}
+	run := reportOn(t, options, lines(all...)).Runs[0]
+	of := requireWhole(t, run)
+	require.Equal(t, time.Minute, of[report.BucketProductive])
+	require.Zero(t, of[report.BucketLost])
+	require.Equal(t, [2]int64{6, 0}, [2]int64{run.Steps.Kept, run.Steps.Lost})
 }
 
 // A rank that skips a batch which fails has not ended by that.

@@ -31,6 +31,7 @@ func (c *Collector) summarize(r *run) Run {
 	for i, m := range members {
 		lives[i] = m.lives()
 	}
+	align(lives)
 	r.outer.flatten()
 	s := Run{Run: r.id, WorldSize: r.worldSize, Counts: r.counts, Formula: Formula, Clocks: clocksOf(lives), AsyncSpans: r.asyncSaves,
 		Services: append([]string{}, slices.Sorted(maps.Keys(r.services))...), PerRank: []Rank{}, Notes: []string{}}
@@ -59,6 +60,7 @@ func (c *Collector) summarize(r *run) Run {
 	s.ErrorBound = s.errorBound()
 	s.rankFigures(members, c.opts.Slowest)
 	s.StepTimes, s.Errors, s.Unknown = r.series.list(), r.errors.list(), r.unknown.list()
+	s.longestGaps()
 	s.notes(r, hasSteps)
 	return s
 }
@@ -224,7 +226,18 @@ func occasionsOf(members []*member, of func(*member) occasion) Occasions {
 	return o
 }
 
-// joinGaps joins those of several ranks that overlap, the longest first where there are more than maxGaps.
+// longestGaps leaves the maxGaps longest gaps, where there are more.
+func (s *Run) longestGaps() {
+	if n := len(s.Gaps); n > maxGaps {
+		slices.SortStableFunc(s.Gaps, func(a, b Gap) int { return cmp.Compare(b.Lasting(), a.Lasting()) })
+		s.Gaps = s.Gaps[:maxGaps]
+		s.Notes = append(s.Notes, fmt.Sprintf("of %d gaps these are the %d longest, the longest first", n, maxGaps))
+	}
+}
+
+const maxGaps = 1000
+
+// joinGaps joins those of several ranks that overlap.
 func joinGaps(gaps []gap) []Gap {
 	slices.SortFunc(gaps, func(a, b gap) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.rank, b.rank)) })
 	list, ranks := []Gap{}, map[int]struct{}{}
@@ -240,14 +253,8 @@ func joinGaps(gaps []gap) []Gap {
 			list[n-1].Ranks = archive.RankList(slices.Sorted(maps.Keys(ranks)))
 		}
 	}
-	if len(list) > maxGaps {
-		slices.SortStableFunc(list, func(a, b Gap) int { return cmp.Compare(b.ToNS-b.FromNS, a.ToNS-a.FromNS) })
-		list = list[:maxGaps]
-	}
 	return list
 }
-
-const maxGaps = 1000
 
 func missing(there []int, world int) string {
 	if len(there) == 0 || world <= 0 {

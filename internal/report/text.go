@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/dustin/go-humanize"
 )
@@ -238,10 +239,10 @@ func Duration(ns int64) string {
 	}
 }
 
-// printable keeps what a sender wrote from moving the cursor or the columns.
+// printable keeps what a sender wrote from moving the cursor or the columns, or from turning the writing round.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' {
+		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
