@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
@@ -33,12 +34,40 @@ func (s *span) agent() (AgentSpan, error) {
 	}
 	flat := map[string]any{}
 	flatten(redactKeys(s.attributes).(map[string]any), "", flat)
+	if !s.writable(flat) {
+		return AgentSpan{}, internal("UnicodeEncodeError: surrogates not allowed")
+	}
 	for _, key := range slices.Sorted(maps.Keys(flat)) {
 		if v := custom(flat[key]); v != nil && len(a.Custom) < maxCustom {
 			a.Custom[key] = v
 		}
 	}
 	return a, nil
+}
+
+// writable tells whether the database's driver can write the span: lists are JSON by then, in ASCII, but other custom attributes and what messages say are
+// texts.
+func (s *span) writable(custom map[string]any) bool {
+	for key, v := range custom {
+		if _, list := v.([]any); !utf8.ValidString(key) || !list && !encodable(v) {
+			return false
+		}
+	}
+	for _, key := range []string{"input.messages", "output.messages"} {
+		all := s.column(key)
+		if text, ok := all.(string); ok {
+			all, _ = decodeJSON(text) // What fails is a span rejected, which an error before was.
+		}
+		messages, _ := all.([]any)
+		for _, m := range messages {
+			if m, ok := m.(map[string]any); ok && m["parts"] == nil {
+				if content, ok := m["content"].(string); ok && !encodable(content) {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 // column is the first of the two names of an agent's attribute that is there.

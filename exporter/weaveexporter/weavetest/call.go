@@ -33,7 +33,7 @@ type Call struct {
 
 	Blanked    []string // columns whose content was replaced because the row was too large
 	Useless    bool     // an id of zeros, or none: no other span can tell it from another
-	Unreadable bool     // no list with it can be made: it nests too deep, or holds a reference where Weave converts none
+	Unreadable bool     // no list with it can be made: it nests too deep, or holds a reference where Weave converts none, or half a surrogate pair
 }
 
 // Filter returns the value that a filter on attributes.<key> sees, key with its dots.

@@ -245,7 +245,7 @@ func (s *span) row(c *Call) error {
 	c.Attributes = redactKeys(c.Attributes).(map[string]any)
 	c.Inputs = redactKeys(c.Inputs).(map[string]any)
 	c.Dump = redactKeys(s.dump()).(map[string]any)
-	c.Unreadable = s.unconverted() || max(s.depth(), depth(c.Inputs), depth(c.Output)) > readableDepth
+	c.Unreadable = s.unconverted() || !encodable(c.Attributes) || !encodable(c.Inputs) || !encodable(c.Output) || !encodable(c.Dump) || max(s.depth(), depth(c.Inputs), depth(c.Output)) > readableDepth
 	return nil
 }
 

@@ -5,7 +5,9 @@ package weavetest
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +51,28 @@ func FuzzJSON(f *testing.F) {
 		if s == "" || !strings.ContainsAny(s[:1], "[{") || json.Unmarshal([]byte(s), &want) != nil {
 			return
 		}
-		require.Equal(t, want, plain(t, v))
+		if lower := strings.ToLower(s); strings.Contains(lower, `\ud`) && (strings.Contains(lower, `\ufffd`) || strings.Contains(strings.ToValidUTF8(s, "\uFFFD"), "\uFFFD")) {
+			return // Two keys may be one for the standard library.
+		}
+		require.Equal(t, want, plain(t, paired(v)))
 	})
+}
+
+// paired is a value with U+FFFD for half a surrogate pair, as the standard library reads it.
+func paired(v any) any {
+	switch v := v.(type) {
+	case string:
+		return strings.ReplaceAll(v, half, "\uFFFD")
+	case []any:
+		for i, e := range v {
+			v[i] = paired(e)
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			e := v[k]
+			delete(v, k)
+			v[paired(k).(string)] = paired(e)
+		}
+	}
+	return v
 }

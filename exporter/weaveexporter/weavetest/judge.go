@@ -48,7 +48,7 @@ func (v Verdict) Problem() string {
 		case c.Useless:
 			return fmt.Sprintf("span %q of trace %q has no id of its own", c.ID, c.TraceID)
 		case c.Unreadable:
-			return fmt.Sprintf("span %s nests so deep, or refers to Weave where it cannot, that the project's calls cannot be listed any more", c.ID)
+			return fmt.Sprintf("span %s nests so deep, or refers to Weave where it cannot, or holds half a surrogate pair, that the project's calls cannot be listed any more", c.ID)
 		case len(c.Blanked) > 0:
 			return fmt.Sprintf("span %s is too large: %v blanked", c.ID, c.Blanked)
 		}

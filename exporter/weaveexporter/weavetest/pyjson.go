@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // decodeJSON is Python's json.loads as Weave calls it: text that is not JSON stays text, NaN and Infinity are values, and
@@ -39,6 +40,8 @@ var (
 	errNotJSON = errors.New("not JSON")
 	jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 	jsonString = regexp.MustCompile(`^"([^"\\\x00-\x1f]|\\.)*"`)
+	jsonEscape = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.`) // a pair of surrogates is one
+	jsonHalf   = regexp.MustCompile(`^\\u[dD][89a-fA-F]..$`)
 	jsonWords  = map[string]any{
 		"null": nil, "true": true, "false": false, "NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1),
 	}
@@ -118,12 +121,57 @@ func (r *jsonReader) list(depth int) (any, error) {
 
 func (r *jsonReader) text() (string, error) {
 	raw := jsonString.FindString(r.rest)
-	var s string
-	if raw == "" || json.Unmarshal([]byte(raw), &s) != nil {
+	if raw == "" {
 		return "", errNotJSON
 	}
 	r.rest = r.rest[len(raw):]
-	return s, nil
+	var s strings.Builder
+	at := 1
+	for _, found := range jsonEscape.FindAllStringIndex(raw, -1) {
+		if escape := raw[found[0]:found[1]]; !jsonHalf.MatchString(escape) {
+			continue
+		}
+		if err := unquote(&s, raw[at:found[0]]); err != nil {
+			return "", err
+		}
+		s.WriteString(half)
+		at = found[1]
+	}
+	err := unquote(&s, raw[at:len(raw)-1])
+	return s.String(), err
+}
+
+func unquote(into *strings.Builder, text string) error {
+	var s string
+	if json.Unmarshal([]byte(`"`+text+`"`), &s) != nil {
+		return errNotJSON
+	}
+	into.WriteString(s)
+	return nil
+}
+
+// half is half a surrogate pair, which texts of Python may hold and UTF-8 has no form for.
+const half = "\xed\xa0\x80"
+
+// encodable tells whether Python can write a value in UTF-8.
+func encodable(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return utf8.ValidString(v)
+	case []any:
+		for _, e := range v {
+			if !encodable(e) {
+				return false
+			}
+		}
+	case map[string]any:
+		for k, e := range v {
+			if !utf8.ValidString(k) || !encodable(e) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (r *jsonReader) number() (any, error) {

@@ -238,6 +238,9 @@ var Rules = []Rule{
 	{Name: "a reference as the status message", Edit: status(2, "weave:///x"), Status: 200, Lost: 2},
 	{Name: "a reference as the name", Edit: named("weave:///x"), Status: 200, Lost: 2},
 	{Name: "a reference as the trace state", Edit: func(_ *tracepb.ResourceSpans, s *tracepb.Span) { s.TraceState = "weave:///x" }, Status: 200, Lost: 2},
+	{Name: "a reference as the trace state of a link", Edit: func(_ *tracepb.ResourceSpans, s *tracepb.Span) {
+		s.Links = []*tracepb.Span_Link{{TraceId: id(16), SpanId: id(8), TraceState: "weave:///x"}}
+	}, Status: 200, Lost: 2},
 	{Name: "a reference in JSON text with a blank before it", Edit: attrs("a", ` ["weave:///x"]`), Status: 400, Lost: 2},
 	{Name: "a reference in quotes", Edit: attrs("a", `"weave:///x"`), Status: 400, Lost: 2},
 	{Name: "a reference as a key in JSON text", Edit: attrs("a", `{"weave:///x":1}`), Status: 200},
@@ -283,7 +286,15 @@ var Rules = []Rule{
 	{Name: "JSON text with an integer of 4,300 digits", Edit: attrs("a", "["+strings.Repeat("9", 4300)+"]"), Status: 200},
 	{Name: "JSON text with NaN", Edit: attrs("a", "[NaN]"), Status: 200, Shows: Shown{"attributes.a.0": "nan"}},
 	{Name: "JSON text with NaN in input.value", Edit: attrs("input.value", "[NaN]"), Status: 200},
-	{Name: "JSON text with half a surrogate", Edit: attrs("a", `["\ud800"]`), Status: 200},
+	{Name: "JSON text with half a surrogate pair", Edit: attrs("a", `["\ud83d"]`), Status: 200, Lost: 2},
+	{Name: "JSON text with half a surrogate pair in input.value", Edit: attrs("input.value", `{"role":"user","content":"\uDE80"}`), Status: 200, Lost: 2},
+	{Name: "JSON text with half a surrogate pair in a key", Edit: attrs("a", `{"\ud83d":1}`), Status: 200, Lost: 2},
+	{Name: "JSON text with half a surrogate pair in an event", Edit: event("a", `["\ud83d"]`), Status: 200, Lost: 2},
+	{Name: "JSON text with half a surrogate pair in the resource", Edit: resource("a", `["\ud83d"]`), Status: 200, Lost: 2},
+	{Name: "JSON text with a surrogate pair", Edit: attrs("a", `["\ud83d\ude80"]`), Status: 200, Shows: Shown{"attributes.a.0": "🚀"}},
+	{Name: "JSON text with half a surrogate pair and a blank before it", Edit: attrs("a", ` ["\ud83d"]`), Status: 200, Shows: Shown{"attributes.a": ` ["\ud83d"]`}},
+	{Name: "half a surrogate pair in text that is no JSON", Edit: attrs("a", `["\ud83d`), Status: 200, Shows: Shown{"attributes.a": `["\ud83d`}},
+	{Name: "half a surrogate pair in JSON text in a list", Edit: attrs("a", list{`["\ud83d"]`}), Status: 200, Shows: Shown{"attributes.a.0": `["\ud83d"]`}},
 	{Name: "JSON text in an event", Edit: event("a", jsonLists(3000)), Status: 500, Lost: 2},
 	{Name: "JSON text in the resource", Edit: resource("a", jsonLists(3000)), Status: 500, Lost: 2},
 
@@ -326,6 +337,11 @@ var Rules = []Rule{
 	{Name: "agents: integers for text", Path: AgentsPath, Edit: attrs("gen_ai.conversation.id", 7, "gen_ai.agent.name", 8, "wandb.wb_run_id", 9), Status: 200},
 	{Name: "agents: JSON text 3,000 deep", Path: AgentsPath, Edit: attrs("a", jsonLists(3000)), Status: 200, Reject: 1, Lost: 1},
 	{Name: "agents: JSON text with an integer of 5,000 digits", Path: AgentsPath, Edit: attrs("a", "["+strings.Repeat("9", 5000)+"]"), Status: 400, Lost: 2},
+	{Name: "agents: JSON text with half a surrogate pair", Path: AgentsPath, Edit: attrs("a", `{"x":"\ud83d"}`), Status: 500, Lost: 2},
+	{Name: "agents: JSON text with half a surrogate pair in a key", Path: AgentsPath, Edit: attrs("a", `{"\ud83d":1}`), Status: 500, Lost: 2},
+	{Name: "agents: JSON text with half a surrogate pair in a list", Path: AgentsPath, Edit: attrs("a", `["\ud83d"]`), Status: 200},
+	{Name: "agents: a message with half a surrogate pair", Path: AgentsPath,
+		Edit: attrs("gen_ai.input.messages", ` [{"role":"user","content":"\ud83d"}]`), Status: 500, Lost: 2},
 	{Name: "agents: the span id of the neighbour", Path: AgentsPath, Edit: func(r *tracepb.ResourceSpans, s *tracepb.Span) {
 		s.SpanId = r.ScopeSpans[0].Spans[0].SpanId
 	}, Status: 200},

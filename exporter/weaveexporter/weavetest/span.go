@@ -44,7 +44,7 @@ func (s *span) read() (err error) {
 			return err
 		}
 		s.links = append(s.links, map[string]any{
-			"trace_id": hex.EncodeToString(l.TraceId), "span_id": hex.EncodeToString(l.SpanId), "attributes": attributes,
+			"trace_id": hex.EncodeToString(l.TraceId), "span_id": hex.EncodeToString(l.SpanId), "trace_state": l.TraceState, "attributes": attributes,
 		})
 	}
 	if code := s.pb.GetStatus().GetCode(); code < 0 || code > tracepb.Status_STATUS_CODE_ERROR {

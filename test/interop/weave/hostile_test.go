@@ -53,7 +53,7 @@ var (
 	}
 	hostileTexts = slices.Concat(references, []string{
 		"", "x", "7", "3.5", "-1", "true", "0", "e/p/run", "run:1", "abc123", notUTF8 + " tail", "\x00", `{"a":1}`, `{"a":{"b":[1,null]}}`, `["x"]`,
-		`{"a"`, "[NaN]", `["\ud800"]`, jsonLists(100), jsonLists(300), jsonLists(700), jsonLists(3000), strings.Repeat("[", 20_000),
+		`{"a"`, "[NaN]", `["\ud800"]`, `{"\udc00":"\ud83d\ude80"}`, jsonLists(100), jsonLists(300), jsonLists(700), jsonLists(3000), strings.Repeat("[", 20_000),
 		"[" + strings.Repeat("9", 5000) + "]", `{"a.b":{"":1}}`, "see weave:///x", "2025-01-01T00:00:00Z", strings.Repeat("{\"a\":", 400) + "1" + strings.Repeat("}", 400),
 		"weave:///" + ownProject + "/object/o:v", "weave:///" + ownProject + "/", `{"a":"weave:///` + ownProject + `/x"}`,
 		` ["weave:///` + ownProject + `/object/o:v"]`, `["weave:\/\/\/` + ownProject + `/x"]`,
@@ -136,7 +136,7 @@ func (g *generator) span() *tracepb.Span {
 		s.Events = append(s.Events, &tracepb.Span_Event{Name: "event", TimeUnixNano: start, Attributes: g.attributes(3)})
 	}
 	if g.hostile() {
-		s.Links = append(s.Links, &tracepb.Span_Link{TraceId: g.id(16), SpanId: pick(g, [][]byte{nil, g.id(8)}), Attributes: g.attributes(3)})
+		s.Links = append(s.Links, &tracepb.Span_Link{TraceId: g.id(16), SpanId: pick(g, [][]byte{nil, g.id(8)}), TraceState: g.text(), Attributes: g.attributes(3)})
 	}
 	return s
 }

@@ -20,6 +20,7 @@ type sent struct {
 	*tracepb.Span
 	from     string // a capture, or a project
 	resource []*commonpb.KeyValue
+	scope    []*commonpb.KeyValue
 	request  map[string]*tracepb.Span // all spans of the request, by id
 }
 
@@ -30,7 +31,7 @@ func spansOf(from string, traces *coltracepb.ExportTraceServiceRequest) []sent {
 		for _, ss := range rs.ScopeSpans {
 			for _, s := range ss.Spans {
 				request[string(s.SpanId)] = s
-				spans = append(spans, sent{s, from, rs.GetResource().GetAttributes(), request})
+				spans = append(spans, sent{s, from, rs.GetResource().GetAttributes(), ss.GetScope().GetAttributes(), request})
 			}
 		}
 	}
@@ -39,9 +40,9 @@ func spansOf(from string, traces *coltracepb.ExportTraceServiceRequest) []sent {
 
 func (s sent) id() string { return hex.EncodeToString(s.SpanId) }
 
-// innocent tells whether no key of the span or its resource says a name, a run or times to Weave.
+// innocent tells whether no key of the span, its scope or its resource says a name, a run or times to Weave.
 func (s sent) innocent() bool {
-	return !slices.ContainsFunc(slices.Concat(s.Attributes, s.resource), func(kv *commonpb.KeyValue) bool {
+	return !slices.ContainsFunc(slices.Concat(s.Attributes, s.scope, s.resource), func(kv *commonpb.KeyValue) bool {
 		family, _, _ := strings.Cut(kv.Key, ".")
 		return slices.Contains([]string{"wandb", "langfuse", "gen_ai"}, family) && kv.Key != "wandb.entity" && kv.Key != "wandb.project"
 	})

@@ -64,6 +64,7 @@ class Database:
         self.tables = collections.defaultdict(list)
 
     def insert(self, table, data, column_names, settings=None):
+        json.dumps(data, ensure_ascii=False, default=str).encode()  # The driver writes UTF-8 too.
         self.tables[table] += [dict(zip(column_names, row, strict=True)) for row in data]
         return types.SimpleNamespace(summary={}, query_id=lambda: "")
 
@@ -183,7 +184,8 @@ def listing(url):
         case "/calls" if project not in Ids.projects:
             return []
         case "/calls":
-            return [c.model_dump(mode="json") for c in calls_servers[-1].calls_query(tsi.CallsQueryReq(project_id=project)).calls]
+            calls = calls_servers[-1].calls_query(tsi.CallsQueryReq(project_id=project)).calls
+            return [json.loads(c.model_dump_json()) for c in calls]  # As they are written: in UTF-8.
         case "/spans":
             return [row for row in Production.ch_client.tables["spans"] if row["project_id"] == internal(project)]
 

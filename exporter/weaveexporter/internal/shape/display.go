@@ -84,7 +84,7 @@ func (t displayTemplate) render(value func(templatePart) (string, bool)) string 
 
 // displayText is what Weave gets for s as a display name: not so long that it is shortened, and nothing that it would decode.
 func displayText(s string, n *Counts) string {
-	if s = guarded(s, n); decoded(s) {
+	if s = guarded(paired(s, n), n); decoded(s) {
 		s = " " + s
 	}
 	return plainText(cutRunes(s, maxDisplayRunes), "", n)

@@ -284,7 +284,7 @@ func repeatKeys(td ptrace.Traces) ptrace.Traces {
 func (d *dice) text() string {
 	return pick(d,
 		"", "x", "text", "7", "-3", "1.5", "e/p/run9", "other/p/run9", "a:b", "NaN", "\xff\xfe", "é", "日本", "\U0001f600", "\x00\x01", `{"a":1}`, `{"a":NaN}`, `[1,`,
-		`[1e999, "NaN"]`, `{"model": 5, "wb_run_step": 4, "display_name": [1]}`, `{"reward":1}`, `["a"]`, "[INFO] done", "{}", "[]",
+		`[1e999, "NaN"]`, `{"model": 5, "wb_run_step": 4, "display_name": [1]}`, `{"reward":1}`, `["a\ud83d"]`, "[INFO] done", "{}", "[]",
 		"weave:///e/p/object/o:v", "weave:///f/q/x", "weave-trace-internal:///x/y", "see weave:///x", `"weave:///x"`, ` ["weave:///e/p/x"]`, `["weave:///f/p/x"]`,
 		`{"weave:///x":"[\"weave:///e/p/x\"]"}`, `{"a":"[\"weave:///x\"]"}`, `["weave:\/\/\/e\/p\/x"]`, `{"a":"\u0077eave:///x"}`, `["[\"weave-trace-internal:\/\/\/x\"]"]`,
 		`{"b":"`+strings.Repeat("[", 300)+`\"see weave:///x\"`+strings.Repeat("]", 300)+`"}`, `["weave:///x", NaN]`, "weave:///e/p/"+strings.Repeat("x", 30000),

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -60,6 +62,60 @@ func guarded(s string, n *Counts) string {
 	}
 	n[JSONText]++
 	return undecodable + s
+}
+
+// Half a surrogate pair, as JavaScript leaves where it cuts an emoji, has an escape in JSON and no form in UTF-8: Python decodes it, and cannot write it
+// again, neither into a row of the Agents view nor into a list of the project's calls (wandb/weave#6731).
+const replacementEscape = `\ufffd`
+
+// halfSurrogate returns where in s, from place i on, an escape of half a surrogate pair stands; -1: nowhere.
+func halfSurrogate(s string, i int) int {
+	for i < len(s) {
+		next := strings.IndexByte(s[i:], '\\')
+		if next < 0 {
+			return -1
+		}
+		i += next
+		switch c := escaped(s[i:]); {
+		case !utf16.IsSurrogate(c):
+			i += 2
+		case utf16.DecodeRune(c, escaped(s[i+len(replacementEscape):])) == utf8.RuneError:
+			return i
+		default:
+			i += 2 * len(replacementEscape)
+		}
+	}
+	return -1
+}
+
+// escaped is the code of the escape \uXXXX that s begins with; -1: it begins with none.
+func escaped(s string) rune {
+	if len(s) < len(replacementEscape) || s[:2] != `\u` {
+		return -1
+	}
+	code, err := strconv.ParseUint(s[2:len(replacementEscape)], 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(code)
+}
+
+// hasHalfSurrogate tells whether a decoder gets half a surrogate pair out of s.
+func hasHalfSurrogate(s string) bool {
+	return startsAsJSON(s) && halfSurrogate(s, 0) >= 0 && isJSON(s)
+}
+
+// paired returns s with U+FFFD for each half of a surrogate pair that a decoder would get.
+func paired(s string, n *Counts) string {
+	if !hasHalfSurrogate(s) {
+		return s
+	}
+	n[InvalidUTF8]++
+	out := []byte(s)
+	for i := halfSurrogate(s, 0); i >= 0; i = halfSurrogate(s, i+len(replacementEscape)) {
+		copy(out[i:], replacementEscape)
+	}
+	return string(out)
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -42,7 +42,7 @@ func (s *span) cleanTexts(n *Counts) {
 	}
 	for i := range s.links {
 		l := &s.links[i]
-		l.state, l.attrs = cleanText(l.state, n), cleanList(l.attrs, n)
+		l.state, l.attrs = plainText(cleanText(l.state, n), "", n), cleanList(l.attrs, n)
 	}
 }
 
@@ -206,6 +206,7 @@ func (x extra) attr() attr {
 // attributes that may be of that kind.
 func (w *worker) extras(s *span, sc *scope, e *entry, endpoint Endpoint, had []attr, turns bool) {
 	w.added = w.added[:0]
+	n := &w.result.Rewritten
 	if e.state == stepKnown && e.step > 0 && find(had, stepKey) < 0 {
 		w.added = append(w.added, extra{key: stepKey, kind: pcommon.ValueTypeInt, num: e.step})
 		if find(had, stepEndKey) < 0 {
@@ -222,7 +223,7 @@ func (w *worker) extras(s *span, sc *scope, e *entry, endpoint Endpoint, had []a
 	}
 	shown := w.displayName(s, sc, e, had, original)
 	if s.name != original && shown != original && find(had, originalPrefix+"name") < 0 {
-		w.added = append(w.added, extra{key: originalPrefix + "name", kind: pcommon.ValueTypeStr, text: plainText(guarded(original, &w.result.Rewritten), "", &w.result.Rewritten)})
+		w.added = append(w.added, extra{key: originalPrefix + "name", kind: pcommon.ValueTypeStr, text: plainText(guarded(paired(original, n), n), "", n)})
 	}
 }
 

@@ -52,7 +52,7 @@ func soundValue(v pcommon.Value) bool {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
 		s := v.Str()
-		return utf8.ValidString(s) && !failsToDecode(s)
+		return utf8.ValidString(s) && !failsToDecode(s) && !hasHalfSurrogate(s)
 	case pcommon.ValueTypeEmpty:
 		return false
 	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
@@ -138,7 +138,7 @@ func cleanValue(v pcommon.Value, n *Counts) pcommon.Value {
 	}
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		return pcommon.NewValueStr(guarded(cleanText(v.Str(), n), n))
+		return pcommon.NewValueStr(guarded(paired(cleanText(v.Str(), n), n), n))
 	case pcommon.ValueTypeEmpty:
 		return v
 	}

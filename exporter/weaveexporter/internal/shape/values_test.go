@@ -312,6 +312,41 @@ func TestRequirement28_JSONText(t *testing.T) {
 	}
 }
 
+// Half a surrogate pair in JSON text is decoded, and hides all calls of the project.
+func TestRequirement28_HalfSurrogates(t *testing.T) {
+	for in, want := range map[string]string{
+		`["cut: \ud83d"]`:                       `["cut: \ufffd"]`,
+		`["\ude80"]`:                            `["\ufffd"]`,
+		`["\uD83D\uD83D\uDE80\uDE80"]`:          `["\ufffd\uD83D\uDE80\ufffd"]`,
+		`["\ud83d\n\ude80"]`:                    `["\ufffd\n\ufffd"]`,
+		`{"\ud83d":["\\ud83d", "\"\ud83d"]}`:    `{"\ufffd":["\\ud83d", "\"\ufffd"]}`,
+		` [{"role":"user","content":"\udce9"}]`: ` [{"role":"user","content":"\ufffd"}]`,
+		`"\ud83d"`:                              `"\ufffd"`,
+		`["\ud83d\ude80"]`:                      `["\ud83d\ude80"]`,
+		`["\ud83d`:                              `["\ud83d`,
+		`see ["\ud83d"]`:                        `see ["\ud83d"]`,
+		`[\ud83d]`:                              `[\ud83d]`,
+	} {
+		t.Run(in, func(t *testing.T) {
+			for _, mode := range []string{ModeCalls, ModeAgents} {
+				td, s := oneSpan(map[string]any{"input.value": in, "x": in, "gen_ai.input.messages": in})
+				s.SetName(in)
+				s.Events().AppendEmpty().Attributes().PutStr("x", in)
+				td.ResourceSpans().At(0).Resource().Attributes().PutStr("x", in)
+				got := shaped(t, options(func(o *Options) { o.Mode = mode }), td)
+				path := map[string]string{ModeCalls: weavetest.CallsPath, ModeAgents: weavetest.AgentsPath}[mode]
+				require.Empty(t, weavetest.Judge(path, got.Requests[0].AppendTo(nil)).Problem())
+				out := sent(t, got)[0]
+				for _, key := range []string{"x", "input.value", "gen_ai.input.messages"} {
+					require.Equal(t, want, out.Attributes().AsRaw()[key])
+				}
+				require.Equal(t, want, out.Events().At(0).Attributes().AsRaw()["x"])
+				require.Equal(t, want != in, got.Rewritten[InvalidUTF8] > 0)
+			}
+		})
+	}
+}
+
 func TestRequirement28_Depth(t *testing.T) {
 	td, s := oneSpan(map[string]any{strings.Repeat("d.", 500) + "x": 1})
 	v := s.Attributes().PutEmpty("deep")
