@@ -233,8 +233,8 @@ func (cfg *Config) Validate() error {
 
 // validateName refuses what is a path: entity/project is what most of W&B's pages show.
 func validateName(key, name string) error {
-	if strings.ContainsAny(name, "/:") {
-		return fmt.Errorf("%s: %q holds a slash or a colon; of acme/llm, the entity is acme and the project is llm", key, name)
+	if !shape.IsName(name) {
+		return fmt.Errorf("%s: %q holds a slash, a colon or a line break; of acme/llm, the entity is acme and the project is llm", key, name)
 	}
 	return nil
 }

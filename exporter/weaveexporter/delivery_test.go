@@ -375,6 +375,23 @@ func TestRetriesEndWhereTheConfigSays(t *testing.T) {
 	require.Equal(t, map[string]int64{"dropped_spans:retries_exhausted": 4}, b.counters(t), "so it is not lost")
 }
 
+// A project that is read from a file may end in a line break. It is no other project, and holds up nobody: no header can have one.
+func TestProjectsWithLineBreaks(t *testing.T) {
+	for _, mode := range []string{"calls", "agents"} {
+		t.Run(mode, func(t *testing.T) {
+			b := newBench(t, weavetest.Options{}, func(cfg *Config) {
+				cfg.Mode, cfg.Run.ID, cfg.RetryConfig.MaxElapsedTime = mode, "3f9k2q", time.Hour
+			})
+			td := ptrace.NewTraces()
+			addSpans(td, "acme/llm\n", 0, 2)
+			addSpans(td, "acme/l\nlm", 2, 2)
+			require.NoError(t, b.send(t, td))
+			require.Equal(t, map[string]int64{"sent_spans": 2, "dropped_spans:unroutable": 2, "rewritten_values:typed_key": 1}, b.counters(t))
+			require.Equal(t, []string{"acme/llm"}, b.fake.Projects())
+		})
+	}
+}
+
 // The key goes to no other host than that of the config, and what answers elsewhere is not Weave.
 func TestOtherServersAreNotWeave(t *testing.T) {
 	for _, tt := range []struct {

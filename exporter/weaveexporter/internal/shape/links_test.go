@@ -41,7 +41,7 @@ func TestRequirement04_Unroutable(t *testing.T) {
 	rs := td.ResourceSpans().At(0)
 	rs.Resource().Attributes().PutStr("service.name", "trainer")
 	newSpan(rs.ScopeSpans().At(0), 2, nil)
-	for _, target := range []Target{{}, {Entity: "e"}, {Project: "p"}, {"a/b", "c"}, {"a", "b:c"}} {
+	for _, target := range []Target{{}, {Entity: "e"}, {Project: "p"}, {"a/b", "c"}, {"a", "b:c"}, {"a", "b\nc"}} {
 		got := shaped(t, options(func(o *Options) { o.Target = target }), td)
 		require.Empty(t, got.Requests)
 		require.Equal(t, 2, got.Dropped[Unroutable])

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"strings"
+	"unicode"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -53,8 +54,12 @@ func filled(list []attr, key, value string, n *Counts) ([]attr, string) {
 		}
 		return append(list, text(key, value)), value
 	}
-	if said := asText(list[i].val); said != "" {
-		value = said
+	said := asText(list[i].val)
+	if name := strings.TrimSpace(said); name != "" { // It may come from a file, with a line break at its end.
+		value = name
+		if name != said {
+			n[TypedKey]++
+		}
 	}
 	if len(value) > maxTargetBytes {
 		n[Truncated]++
@@ -68,7 +73,12 @@ func filled(list []attr, key, value string, n *Counts) ([]attr, string) {
 
 // known tells whether there can be such a project.
 func (t Target) known() bool {
-	return t.Entity != "" && t.Project != "" && !strings.ContainsAny(t.Entity+t.Project, "/:")
+	return t.Entity != "" && t.Project != "" && IsName(t.Entity) && IsName(t.Project)
+}
+
+// IsName tells whether the name of a W&B entity or project can be so: no path, and nothing that a header cannot hold.
+func IsName(name string) bool {
+	return !strings.ContainsFunc(name, func(c rune) bool { return c == '/' || c == ':' || unicode.IsControl(c) })
 }
 
 // whoKeys tell processes apart. Shaping changes none of them, so that a batch that comes back is of the same process.
