@@ -34,7 +34,8 @@ type weaveExporter struct {
 
 	acknowledged bool // what is pushed was acknowledged to its sender, who does not send it again
 	persistent   bool // the queue keeps what was not sent over a restart
-	queueBytes   int  // size of a queue that is measured in bytes; 0: there is none
+	queueSize    int64
+	queueSizer   exporterhelper.RequestSizerType // zero: there is no queue
 
 	throttle  throttle
 	forbidden targets      // projects that the key may not write to
@@ -76,9 +77,7 @@ func newWeaveExporter(set exporter.Settings, cfg *Config) (*weaveExporter, error
 	e.drained, e.stopDrain = context.WithCancel(context.Background())
 	if queue := cfg.QueueConfig.Get(); queue != nil {
 		e.acknowledged, e.persistent = !queue.WaitForResult, queue.StorageID != nil
-		if queue.Sizer == exporterhelper.RequestSizerTypeBytes {
-			e.queueBytes = int(queue.QueueSize)
-		}
+		e.queueSize, e.queueSizer = queue.QueueSize, queue.Sizer
 	}
 	return e, telemetry.RegisterExporterWeaveRetryAfterCallback(func(_ context.Context, o metric.Float64Observer) error {
 		o.Observe(e.throttle.left(e.now()).Seconds())
@@ -147,10 +146,21 @@ type traces struct {
 // ConsumeTraces delivers a batch that is larger than the whole queue while its sender waits. The helper would refuse it each time it comes, and
 // a persistent queue that blocks would wait for ever.
 func (t *traces) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
-	if limit := t.e.queueBytes; limit > 0 && sizer.TracesSize(td) > limit {
+	if t.e.exceedsQueue(td) {
 		return t.e.deliver(ctx, td, false)
 	}
 	return t.Traces.ConsumeTraces(ctx, td)
+}
+
+// exceedsQueue tells whether td is larger than the whole queue, in the queue's measure.
+func (e *weaveExporter) exceedsQueue(td ptrace.Traces) bool {
+	switch e.queueSizer {
+	case exporterhelper.RequestSizerTypeBytes:
+		return int64(sizer.TracesSize(td)) > e.queueSize
+	case exporterhelper.RequestSizerTypeItems:
+		return int64(td.SpanCount()) > e.queueSize
+	}
+	return false
 }
 
 var sizer ptrace.ProtoMarshaler

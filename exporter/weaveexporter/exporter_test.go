@@ -193,6 +193,21 @@ func TestNothingIsLostInTheHelper(t *testing.T) {
 	require.Zero(t, fake.Stats().Blanked)
 }
 
+// However the queue is measured.
+func TestABatchLargerThanAQueueOfSpans(t *testing.T) {
+	fake := weavetest.New(t, weavetest.Options{})
+	e, b := newWhole(t, componenttest.NewNopHost(), fake, func(cfg *Config) {
+		queue := cfg.QueueConfig.Get()
+		queue.Sizer, queue.QueueSize, queue.Batch.Get().MinSize = exporterhelper.RequestSizerTypeItems, 10, 2
+	})
+	require.NoError(t, e.ConsumeTraces(t.Context(), spans(0, 11)))
+	requireDelivered(t, fake, project, upTo(11)...)
+	require.NoError(t, e.ConsumeTraces(t.Context(), spans(11, 10)))
+	require.NoError(t, e.Shutdown(t.Context()))
+	requireDelivered(t, fake, project, upTo(21)...)
+	require.Equal(t, map[string]int64{"sent_spans": 21}, b.counters(t))
+}
+
 // Without a queue the sender waits, and gets what is its to repeat as an error that it may repeat.
 func TestWithoutAQueue(t *testing.T) {
 	fake := weavetest.New(t, weavetest.Options{})
