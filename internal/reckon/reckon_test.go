@@ -164,7 +164,8 @@ func TestParseForms(t *testing.T) {
 		"JobIDRaw|Submit|Start|End\n5|now|2|3\n": `Submit "now" is no time`,
 		"JobIDRaw|Submit|Start|End\n5|-1|2|3\n":  `Submit "-1" is no time`,
 		"JobIDRaw|Submit|Start|End\n5|1|2|3|4\n": "line 2: it has 5 columns",
-		"hello\n":                                "it has 1 columns, must be 14",
+		"JobIDRaw|Submit|Start|End|SubmitLine\n5|1|2|3|sbatch --wrap a | b\n": "so ask sacct for few columns and JobName last: -o JobID,JobIDRaw,DBIndex,",
+		"hello\n": "it has 1 columns, must be 14",
 	} {
 		_, err := Parse(strings.NewReader(text), zone)
 		require.ErrorContains(t, err, want, text)

@@ -48,6 +48,9 @@ var lensFields = []string{
 	"SLUID", "JobIDRaw", "Submit", "Eligible", "Start", "End", "State", "ExitCode", "DerivedExitCode", "Reason", "Restarts", "NNodes", "NodeList", "JobName",
 }
 
+// elsewhere are those of fields that every sacct of the last years knows.
+const elsewhere = "JobID,JobIDRaw,DBIndex,Cluster,Submit,Eligible,Start,End,State,ExitCode,DerivedExitCode,Reason,NNodes,NodeList,JobName"
+
 const separator = "|"
 
 // Run asks sacct for jobs, as many as the list names: 5, 2_1, or 5,7. Every attempt is in the answer, and times are asked for in
@@ -78,7 +81,7 @@ func sacct(ctx context.Context, args ...string) ([]byte, error) {
 	out, err := cmd.Output()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return nil, errors.New("run sacct: there is no such program here; on another machine write `sacct -j ID -D -P -o ALL` to a file, and give that to --from")
+		return nil, errors.New("run sacct: there is no such program here; on another machine write `sacct -j ID -D -P -o " + elsewhere + "` to a file, and give that to --from")
 	case err != nil:
 		return nil, fmt.Errorf("run sacct: %w: %.500s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
@@ -108,7 +111,7 @@ func Parse(r io.Reader, zone *time.Location) ([]Row, error) {
 			columns = lensFields
 		}
 		if n := len(columns); len(cells) < n || len(cells) > n && columns[n-1] != "JobName" {
-			return nil, fmt.Errorf("line %d: it has %d columns, must be %d; the name of a job may hold a %s, so ask sacct for JobName last", number, len(cells), n, separator)
+			return nil, fmt.Errorf("line %d: it has %d columns, must be %d; names, comments and commands may hold a %s, so ask sacct for few columns and JobName last: -o %s", number, len(cells), n, separator, elsewhere)
 		}
 		row, err := parseRow(columns, cells, zone)
 		if err != nil {
