@@ -22,7 +22,7 @@ const (
 	maxRuns      = 256
 	maxMembers   = 1 << 14 // of all runs
 	maxSegments  = 1 << 21 // of all time lines, 32 bytes each
-	maxSessions  = 64      // of a rank
+	maxSessions  = 1 << 20 // of all ranks, maxLives of one
 	maxHosts     = 1 << 14 // of a run, without ranks
 	maxNames     = 100     // of errors, of unknown spans: of a run
 	maxText      = 200     // bytes of a name, an id, a message
@@ -41,6 +41,7 @@ type Collector struct {
 	runs     map[string]*run
 	sources  map[*jsonlreader.Resource]source
 	members  int
+	sessions int
 	segments int
 	room     int // segments that there may be
 	left     Left
@@ -139,12 +140,11 @@ func (c *Collector) newSource(attrs pcommon.Map) source {
 		m = newMember(key)
 		r.members[key] = m
 	}
-	if s.host != "" {
-		m.host = s.host
-	}
 	s.member = m
 	if !s.worker {
-		s.session = m.session(attrs, s.host)
+		before := len(m.sessions)
+		s.session = m.session(attrs, s.host, c.sessions < maxSessions)
+		c.sessions += len(m.sessions) - before
 	}
 	return s
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -236,6 +237,21 @@ func TestAttemptsOfRanksWithoutTimeLines(t *testing.T) {
 	for _, g := range got.Gaps {
 		require.False(t, g.Silent)
 	}
+}
+
+func TestProcessesBeyondTheRoomAreTakenForOne(t *testing.T) {
+	c := NewCollector(Options{Gap: time.Minute})
+	c.sessions = maxSessions - 2
+	for pid := range 5 {
+		resource := pcommon.NewResource()
+		resource.Attributes().PutInt("nv.dl.rank", int64(pid%2))
+		resource.Attributes().PutInt("process.pid", int64(pid))
+		src := c.newSource(resource.Attributes())
+		require.NotNil(t, src.session)
+		src.run.counts.Spans++
+	}
+	require.Equal(t, maxSessions, c.sessions)
+	require.Contains(t, strings.Join(c.Summary().Runs[0].Notes, "\n"), "the last processes of 2 ranks are taken for one")
 }
 
 // A single rank with more than there is room for stops growing, and the report says so.

@@ -394,6 +394,28 @@ func TestStepsThatALaterAttemptGoesOnFromAreSaved(t *testing.T) {
 	require.Equal(t, [2]int64{0, 4}, [2]int64{attempts[0].UnsavedTail, attempts[1].UnsavedTail})
 }
 
+// Runs of weeks are interrupted hundreds of times.
+func TestManyAttempts(t *testing.T) {
+	var all []string
+	for n := range 300 {
+		all = append(all, span("megatron.train.iteration", 100*n, 100*n+10, 0, map[string]any{"megatron.iteration": n}, "process.pid", fmt.Sprint(n)))
+	}
+	run := reportOn(t, options, lines(all...)).Runs[0]
+	require.Len(t, run.Attempts, 300)
+	require.Equal(t, map[string]time.Duration{report.BucketProductive: 3000 * time.Second, report.BucketRestart: 299 * 90 * time.Second}, nonZero(requireWhole(t, run)))
+}
+
+// The host of a rank is the one that it was on last, in whatever order files are read. A process that sends metrics alone has no begin.
+func TestTheHostAndTheTimesOfARank(t *testing.T) {
+	point := `{"type":"metric","name":"loss","kind":"gauge","time_ns":1795957005000000000,"value":1,"resource":{"attributes":{"nemo.run.id":"r","nv.dl.rank":0,"host.name":"c"}}}` + "\n"
+	step := func(n, at int, host, pid string) string {
+		return span("megatron.train.iteration", at, at+10, 0, map[string]any{"megatron.iteration": n}, "host.name", host, "process.pid", pid)
+	}
+	rank := reportOn(t, options, lines(step(2, 50, "b", "2"), step(1, 0, "a", "1"), point)).Runs[0].PerRank[0]
+	require.Equal(t, "b", rank.Host)
+	require.Equal(t, [2]int64{base * 1e9, (base + 60) * 1e9}, [2]int64{rank.BeginNS, rank.EndNS})
+}
+
 // One process of one rank loads a checkpoint and ends, before the training.
 func TestAProcessOfOneRankBeforeTheOthers(t *testing.T) {
 	all := []string{span("megatron.checkpoint.load", 0, 10, 0, nil, "process.pid", "1")}

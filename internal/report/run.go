@@ -43,7 +43,6 @@ func (k memberKey) compare(other memberKey) int {
 // member is one rank, over all of its lives.
 type member struct {
 	memberKey
-	host     string // the last one
 	spans    int64
 	errors   int64
 	steps    *sketch // the durations of completed ones
@@ -55,6 +54,7 @@ type member struct {
 	sessions []*session
 	line     timeline
 	undrawn  bool // its time line was given up
+	crowded  bool // there was no room for all sessions: the last one is of several processes
 }
 
 // session is one process of a rank.
@@ -80,16 +80,17 @@ func newRun(id string) *run {
 
 func newMember(key memberKey) *member { return &member{memberKey: key, steps: newSketch()} }
 
-// session finds or makes the process that a resource is of.
-func (m *member) session(attrs pcommon.Map, host string) *session {
+// session finds or makes the process that a resource is of. The first one always has room.
+func (m *member) session(attrs pcommon.Map, host string, room bool) *session {
 	pid, attempt := clip(text(attrs, semconv.ProcessPID)), attemptOf(attrs)
 	for _, s := range m.sessions {
 		if s.host == host && s.pid == pid && s.attempt == attempt {
 			return s
 		}
 	}
-	if len(m.sessions) >= maxSessions {
-		return m.sessions[len(m.sessions)-1]
+	if n := len(m.sessions); n > 0 && (!room || n >= maxLives) {
+		m.crowded = true
+		return m.sessions[n-1]
 	}
 	s := &session{host: host, pid: pid, attempt: attempt}
 	m.sessions = append(m.sessions, s)

@@ -157,12 +157,17 @@ func (s *Run) rankFigures(members []*member, slowest int) {
 }
 
 func (m *member) figures() Rank {
-	r := Rank{Service: m.service, Rank: m.rank, Host: m.host, Spans: m.spans, Errors: m.errors, Steps: m.steps.quantiles(), Skipped: m.skipped}
+	r := Rank{Service: m.service, Rank: m.rank, Spans: m.spans, Errors: m.errors, Steps: m.steps.quantiles(), Skipped: m.skipped}
 	for _, session := range m.sessions {
+		if session.end == 0 { // It sent no spans.
+			continue
+		}
 		if r.BeginNS == 0 || session.begin < r.BeginNS {
 			r.BeginNS = session.begin
 		}
-		r.EndNS = max(r.EndNS, session.end)
+		if session.end > r.EndNS {
+			r.EndNS, r.Host = session.end, cmp.Or(session.host, r.Host)
+		}
 	}
 	if n := m.steps.count(); n > 0 {
 		r.WaitNS = m.wait / n
@@ -293,6 +298,15 @@ func (s *Run) notes(r *run, hasSteps bool) {
 		if !c.Known {
 			note("the clock of %s could not be compared with the others: its times are taken as they are", c.Host)
 		}
+	}
+	crowded := 0
+	for _, m := range r.members {
+		if m.crowded {
+			crowded++
+		}
+	}
+	if crowded > 0 {
+		note("the last processes of %d ranks are taken for one: there is no room for more", crowded)
 	}
 	if r.full {
 		note("the time line has no room for all of the run: what is not in it is unobserved")
