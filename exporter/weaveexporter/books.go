@@ -83,11 +83,14 @@ func (d *delivery) countTaken(p *parcel, a answer) {
 	sent := p.Spans - rejected
 	d.sent, d.lost = d.sent+sent, d.lost+rejected
 	e.telemetry.ExporterWeaveSentSpans.Add(context.Background(), int64(sent))
-	if rejected > 0 {
+	switch {
+	case rejected > 0:
 		d.failure = a
 		e.telemetry.ExporterWeaveRejectedSpans.Add(context.Background(), int64(rejected))
 		e.logger.Warn("Weave rejected spans of a request that it took",
 			zap.Int("spans", rejected), zap.Stringer("project", p.Target), zap.String("message", a.text))
+	case a.text != "":
+		e.logger.Warn("Weave took a request, with a warning", zap.Stringer("project", p.Target), zap.String("message", a.text))
 	}
 }
 

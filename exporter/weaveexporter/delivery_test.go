@@ -439,6 +439,18 @@ func TestRequirement23_PartialSuccess(t *testing.T) {
 	}
 }
 
+// Requirement 23: what an answer says without rejecting anything is said on (OTLP 1.10 §Partial Success: a warning), and counts nothing.
+func TestRequirement23_Warning(t *testing.T) {
+	b := newBench(t, weavetest.Options{})
+	b.fake.Script(weavetest.Answer{Status: 200, Body: `{"partial_success":{"rejected_spans":0,"error_message":"the quota is nearly used up"}}`})
+	require.NoError(t, b.send(t, spans(0, 10)))
+	require.NoError(t, b.send(t, spans(10, 10)))
+	require.Equal(t, map[string]int64{"sent_spans": 20}, b.counters(t))
+	warnings := b.logged(zapcore.WarnLevel)
+	require.Len(t, warnings, 1)
+	require.Equal(t, "the quota is nearly used up", warnings[0].ContextMap()["message"])
+}
+
 // Requirement 24: Weave's reason is in the error; a body without end is not read to its end.
 func TestRequirement24_ReasonsAreShown(t *testing.T) {
 	b := newBench(t, weavetest.Options{})
