@@ -87,6 +87,12 @@ func NewFilter(text FilterText, now time.Time) (*Filter, error) {
 	return f, errors.Join(errs...)
 }
 
+// UntilMoves tells whether the end of a filter moves on with the clock: it is a duration before now.
+func (t FilterText) UntilMoves() bool {
+	_, err := time.Parse(time.RFC3339Nano, t.Until)
+	return t.Until != "" && err != nil
+}
+
 func parseTime(s string, now time.Time) (time.Time, bool) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		return t, true

@@ -54,11 +54,14 @@ Another endpoint, another filter and files of another content have a progress of
 		if replay.Speed, err = parseSpeed(speed); err != nil {
 			return err
 		}
-		if rate < 0 || retryFor < 0 {
+		if !(rate >= 0) || retryFor < 0 {
 			return usage(fmt.Errorf("--rate %v, --retry-for %s: neither may be negative", rate, retryFor))
 		}
 		if replay.Filter, err = archive.NewFilter(*filterText, time.Now()); err != nil {
 			return usage(err)
+		}
+		if filterText.UntilMoves() { // The progress knows of a record that it was left out, not why.
+			return usage(fmt.Errorf("--until: %q moves on with the clock, and what it leaves out now would never be sent; write a time like 2026-11-29T16:24:28Z", filterText.Until))
 		}
 		to, err := archive.ParseEndpoint(endpoint)
 		if err != nil {

@@ -130,6 +130,8 @@ func TestJSONLReplaySaysWhatTheReceiverSays(t *testing.T) {
 		{"no speed", "--endpoint http://x --speed fast", `--speed: "fast" is neither max nor a number above 0, like 1 or 60`},
 		{"no header", "--endpoint http://x --header secret", "--header: is not KEY=VALUE"},
 		{"no rate", "--endpoint http://x --rate -1", "--rate -1, --retry-for 5m0s: neither may be negative"},
+		{"no number as a rate", "--endpoint http://x --rate NaN", "--rate NaN, --retry-for 5m0s: neither may be negative"},
+		{"an end that moves", "--endpoint http://x --until 2h", `--until: "2h" moves on with the clock, and what it leaves out now would never be sent; write a time like 2026-11-29T16:24:28Z`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := jsonl(t, append([]string{"replay", folder}, strings.Fields(tt.args)...)...)
