@@ -66,6 +66,12 @@ var children = map[string]func(*Handle){
 			panic("no such checkpoint")
 		}()
 	},
+	"panic elsewhere": func(h *Handle) {
+		defer shutdown(h, DefaultTimeout)
+		flushed(h)
+		go panic("no such checkpoint")
+		select {}
+	},
 	"os.Exit": func(h *Handle) {
 		flushed(h)
 		os.Exit(3)
@@ -113,6 +119,7 @@ func TestEndsOfAProcess(t *testing.T) {
 		{child: "SIGTERM", signal: syscall.SIGTERM, out: "<nil>", spans: []string{"done", "leaked", "open"}, others: []string{"done"}},
 		{child: "SIGTERM, not handled", signal: syscall.SIGTERM, exit: "signal: terminated", spans: []string{"flushed"}, others: []string{"flushed"}},
 		{child: "panic", exit: "exit status 2", out: "<nil>", spans: []string{"leaked", "panicked"}, others: none},
+		{child: "panic elsewhere", exit: "exit status 2", spans: []string{"flushed"}, others: []string{"flushed"}},
 		{child: "os.Exit", exit: "exit status 3", spans: []string{"flushed"}, others: []string{"flushed"}},
 		{child: "return", spans: []string{"flushed"}, others: []string{"flushed"}},
 		{child: "shutdown, bounded", endpoint: silentEndpoint, out: "shut down traces: context deadline exceeded"},
