@@ -20,8 +20,8 @@ import (
 	"go.opentelemetry.io/collector/otelcol"
 
 	"github.com/lenscol/lenscol/cmd/lenscol/internal/command"
-	"github.com/lenscol/lenscol/cmd/lenscol/internal/heapfloor"
 	"github.com/lenscol/lenscol/confmap/lenscolprovider"
+	"github.com/lenscol/lenscol/internal/heapfloor"
 )
 
 // Set by the build: -ldflags "-X main.version=… -X main.commit=…".

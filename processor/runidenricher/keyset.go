@@ -55,9 +55,6 @@ func (f *filter) add(key string) {
 	}
 }
 
-// addPrefix adds all keys that begin so.
-func (f *filter) addPrefix(prefix string) { f.lengths, f.first[prefix[0]] = ^uint64(0), ^uint64(0) }
-
 func (f *filter) may(key string) bool {
 	bit := uint64(1) << (len(key) & 63)
 	return f.lengths&bit != 0 && key != "" && f.first[key[0]]&bit != 0

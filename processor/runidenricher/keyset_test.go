@@ -25,7 +25,4 @@ func TestFilter(t *testing.T) {
 		require.False(t, f.may(""), n)
 		f = filter{}
 	}
-	f.addPrefix("nv.")
-	require.True(t, f.may("nv.dl.rank"))
-	require.False(t, f.may("dl.rank"))
 }

@@ -4,9 +4,6 @@
 package runidenricher // import "github.com/lenscol/lenscol/processor/runidenricher"
 
 import (
-	"slices"
-	"strings"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -21,64 +18,69 @@ import (
 type renamer struct {
 	shares            bool // keys may share values
 	both              bool
-	keys              []semconv.Renamer // both: to new, to old
-	renames           filter            // keys that may have another name
-	spanNames, metric semconv.Renamer   // a span has one name, so both leaves it alone
+	asked             filter
+	keys              keyset          // every name of the table, in both generations
+	other             []int           // by slot: that of the name that a key gets, or -1
+	spanNames, metric semconv.Renamer // a span has one name, so both leaves it alone
 }
 
 func newRenamer(names string) *renamer {
-	toNew, toOld := semconv.ToNew, semconv.ToOld
-	attributes, spans, metrics := semconv.Attributes(), semconv.Spans(), semconv.Metrics()
-	r := &renamer{shares: sharing.Allowed(), renames: renames(attributes)}
+	r := &renamer{shares: sharing.Allowed(), both: names == namesBoth}
+	table := semconv.Attributes()
+	var to []semconv.Renamer
 	switch names {
 	case namesBoth:
-		r.both, r.keys = true, []semconv.Renamer{toNew(attributes), toOld(attributes)}
+		to = []semconv.Renamer{semconv.ToNew(table), semconv.ToOld(table)}
 	case namesNew:
-		r.keys, r.spanNames, r.metric = []semconv.Renamer{toNew(attributes)}, toNew(spans), toNew(metrics)
+		to = []semconv.Renamer{semconv.ToNew(table)}
+		r.spanNames, r.metric = semconv.ToNew(semconv.Spans()), semconv.ToNew(semconv.Metrics())
 	case namesOld:
-		r.keys, r.spanNames, r.metric = []semconv.Renamer{toOld(attributes)}, toOld(spans), toOld(metrics)
+		to = []semconv.Renamer{semconv.ToOld(table)}
+		r.spanNames, r.metric = semconv.ToOld(semconv.Spans()), semconv.ToOld(semconv.Metrics())
 	default:
 		return nil
 	}
-	return r
-}
-
-// renames are the keys that may have another name, in both generations.
-func renames(table []semconv.Rename) (keys filter) {
 	for _, line := range table {
 		for _, name := range []string{line.Old, line.New} {
-			if strings.HasSuffix(name, ".") { // the beginning of a key
-				keys.addPrefix(name)
-			} else {
-				keys.add(name)
-			}
+			r.asked.add(name)
+			r.keys.add(name)
 		}
 	}
-	return keys
+	for _, name := range r.keys.keys {
+		other := -1
+		for _, to := range to { // A name is an old one or a new one.
+			if name, ok := to.Rename(name); ok {
+				other = r.keys.slot(name)
+			}
+		}
+		r.other = append(r.other, other)
+	}
+	return r
 }
 
 // attributes renames keys. A key may be there more than once (OTLP forbids it, decoders let it pass): the first one is renamed, and a
 // further one with another value stays as it is. The work grows with the number of attributes and no faster.
 func (r *renamer) attributes(m pcommon.Map, room *sharing.Room, others int) {
 	type rename struct {
-		from, to string
-		repeated bool
+		from, to int
+		value    pcommon.Value
 	}
 	var buffer [16]rename
 	found := buffer[:0] // each key of the table once, however often it is there
-	for key := range m.All() {
-		if !r.renames.may(key) {
+	var has, repeated bits
+	for key, v := range m.All() {
+		if !r.asked.may(key) {
 			continue
 		}
-		for _, keys := range r.keys {
-			to, ok := keys.Rename(key)
-			if !ok {
-				continue
-			}
-			if i := slices.IndexFunc(found, func(f rename) bool { return f.from == key }); i >= 0 {
-				found[i].repeated = true
-			} else {
-				found = append(found, rename{from: key, to: to})
+		slot := r.keys.slot(key)
+		switch {
+		case slot < 0:
+		case has.is(slot):
+			repeated.set(slot)
+		default:
+			has.set(slot)
+			if r.other[slot] >= 0 {
+				found = append(found, rename{slot, r.other[slot], v})
 			}
 		}
 	}
@@ -87,20 +89,25 @@ func (r *renamer) attributes(m pcommon.Map, room *sharing.Room, others int) {
 	}
 	room.Grow(r.shares, m, len(found), others)
 	for _, f := range found {
-		v, _ := m.Get(f.from)
-		other, there := m.Get(f.to)
-		switch {
-		case !there:
-			sharing.Put(r.shares, m, f.to, v)
-		case r.both || !same(v, other):
+		from, to := r.keys.keys[f.from], r.keys.keys[f.to]
+		if r.both {
+			if !has.is(f.to) {
+				sharing.Put(r.shares, m, to, f.value)
+				has.set(f.to)
+			}
 			continue
 		}
-		switch {
-		case r.both:
-		case f.repeated:
-			removeSame(m, f.from, v)
-		default:
-			m.RemoveIf(func(key string, _ pcommon.Value) bool { return key == f.from })
+		v, _ := m.Get(from) // f.value is another by now where something was removed.
+		if !has.is(f.to) {
+			sharing.Put(r.shares, m, to, v)
+			has.set(f.to)
+		} else if other, _ := m.Get(to); !same(v, other) {
+			continue
+		}
+		if repeated.is(f.from) {
+			removeSame(m, from, v)
+		} else {
+			m.RemoveIf(func(key string, _ pcommon.Value) bool { return key == from })
 		}
 	}
 }

@@ -203,6 +203,8 @@ func TestEveryNameOfTheTableIsRenamed(t *testing.T) {
 					want = key
 				} else {
 					renamed++
+					again, ok := renamer.Rename(want)
+					require.False(t, ok, "%s becomes %s becomes %s", key, want, again)
 				}
 				m := pcommon.NewMap()
 				m.PutStr(key, "value")

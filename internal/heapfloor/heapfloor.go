@@ -6,7 +6,7 @@
 // Go collects when the heap has doubled. A collector that hands on what it gets has little that lives, some 20 MiB, and makes a gigabyte
 // of garbage a second under load: it collects thirty times a second, a third of its CPU time. With a floor it collects when the heap has
 // that size, or has doubled, whichever is later.
-package heapfloor // import "github.com/lenscol/lenscol/cmd/lenscol/internal/heapfloor"
+package heapfloor // import "github.com/lenscol/lenscol/internal/heapfloor"
 
 import (
 	"bytes"
