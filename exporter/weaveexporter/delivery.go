@@ -39,6 +39,7 @@ type parcel struct {
 	since      time.Time // of the first of them, of the whole request where this is a part
 	unanswered int       // tries without an answer of Weave's: the first, and each after another request was taken since the one before
 	failed     time.Time // the last try without an answer
+	silent     int       // tries without an answer, of this request as it is
 	doubt      *doubt    // nil: it was not refused
 }
 
@@ -72,6 +73,9 @@ const (
 	// A request that gets no answer, or that of a gateway, is tried without end while no request is taken: Weave is down. It is halved, as
 	// with status 500, after so many tries between which others were taken: what a span does to a database comes out so.
 	gatewayTries = 10
+
+	// largeRequest is halved after as many tries too, whatever is taken: a gateway may not say that it is too large, and nothing smaller be on its way.
+	largeRequest = 1 << 20
 
 	// minPause stands between two rounds, whatever retry_on_failure says.
 	minPause = 10 * time.Millisecond
@@ -156,10 +160,12 @@ func (d *delivery) send(ctx context.Context, p parcel) {
 
 // failed decides on a request that may pass later, or in parts.
 func (d *delivery) failed(p parcel, a answer) {
-	if d.mayPass(&p, a) {
-		d.sendLater(p, a)
-	} else {
+	switch {
+	case !d.mayPass(&p, a):
 		d.refused(p, a)
+	case p.silent >= gatewayTries && p.Bytes > largeRequest && d.halve(p):
+	default:
+		d.sendLater(p, a)
 	}
 }
 
@@ -175,6 +181,7 @@ func (d *delivery) mayPass(p *parcel, a answer) bool {
 			p.unanswered++
 		}
 		p.failed = now
+		p.silent++
 		return p.unanswered < gatewayTries
 	case a.status != http.StatusInternalServerError:
 		return false
@@ -247,7 +254,7 @@ func (d *delivery) halve(p parcel) bool {
 	}
 	for _, half := range []shape.Request{first, second} {
 		part := p
-		part.Request = half
+		part.Request, part.silent = half, 0
 		if half.Spans == 1 {
 			part.errors, part.unanswered = 0, 0
 		}

@@ -120,6 +120,26 @@ func TestRequirement20_TooLargeIsHalved(t *testing.T) {
 	require.Empty(t, b.waits)
 }
 
+// Requirement 20: what stands before Weave may not say that a request is too large, but cut it off, or let it run out of time. Nothing else has to be
+// taken for the parts to arrive.
+func TestRequirement20_TooLargeForAGateway(t *testing.T) {
+	for name, answer := range map[string]weavetest.Answer{"504": {Status: 504}, "cut": {Cut: true}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, weavetest.Options{}, func(cfg *Config) { cfg.RetryConfig.MaxElapsedTime = time.Hour })
+			answer.When = func(r weavetest.Request) bool { return r.Size > 4<<20 }
+			b.fake.Script(answer)
+			td := ptrace.NewTraces()
+			all := addSpans(td, "", 0, 16)
+			for i := range all.Len() {
+				all.At(i).Attributes().PutStr("prompt", strings.Repeat("x", 1<<20))
+			}
+			require.NoError(t, b.send(t, td))
+			requireDelivered(t, b.fake, project, upTo(16)...)
+			require.Equal(t, map[string]int64{"sent_spans": 16}, b.counters(t))
+		})
+	}
+}
+
 // Requirement 21: one bad span costs itself alone, and a bounded number of requests.
 func TestRequirement21_PoisonIsIsolated(t *testing.T) {
 	const n = 512
