@@ -214,6 +214,10 @@ func spanStatus(d *jx.Decoder, s ptrace.Status) error {
 			s.SetCode(ptrace.StatusCodeOk)
 		case "ERROR", "2", "STATUS_CODE_ERROR":
 			s.SetCode(ptrace.StatusCodeError)
+		default:
+			if n, err := strconv.ParseInt(word, 10, 32); err == nil { // One that OTLP does not know.
+				s.SetCode(ptrace.StatusCode(n))
+			}
 		}
 		return err
 	}
@@ -249,7 +253,11 @@ func spanKind(d *jx.Decoder) (ptrace.SpanKind, error) {
 	case "UNSPECIFIED", "0":
 		return ptrace.SpanKindUnspecified, err
 	default:
-		return 0, errors.Join(err, fmt.Errorf("%q is no span kind", word))
+		n, noNumber := strconv.ParseInt(name, 10, 32) // One that OTLP does not know.
+		if err == nil && noNumber != nil {
+			err = fmt.Errorf("%q is no span kind", word)
+		}
+		return ptrace.SpanKind(n), err
 	}
 }
 
@@ -298,7 +306,7 @@ func (o *objects) log(d *jx.Decoder, add func(jsonlreader.Record)) error {
 	return nil
 }
 
-var digits = regexp.MustCompile(`\d+`)
+var digits = regexp.MustCompile(`-?\d+`)
 
 // severity reads 9, or "<SeverityNumber.INFO: 9>" as older SDKs write it.
 func severity(d *jx.Decoder) (plog.SeverityNumber, error) {
@@ -595,8 +603,8 @@ func value(d *jx.Decoder, v pcommon.Value) error {
 			return err
 		}
 		if m.Len() == 1 {
-			if special, ok := m.Get("@double"); ok {
-				f, err := strconv.ParseFloat(special.AsString(), 64)
+			if name, ok := m.Get("@double"); ok && name.Type() == pcommon.ValueTypeStr && name.Str() != "" && bareNumber([]byte(name.Str())) == name.Str() {
+				f, err := strconv.ParseFloat(name.Str(), 64)
 				v.SetDouble(f)
 				return err
 			}
@@ -640,10 +648,11 @@ func timestamp(d *jx.Decoder) (pcommon.Timestamp, error) {
 		return pcommon.Timestamp(n), nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, word)
-	if err != nil || t.Unix() < 0 || t.Unix() > math.MaxInt64/int64(time.Second) {
+	if err != nil || t.Unix() < 0 || uint64(t.Unix()) > math.MaxUint64/uint64(time.Second) {
 		return 0, fmt.Errorf("%q is no time like 2026-11-29T12:58:08.703113Z and no number of nanoseconds", word)
 	}
-	return pcommon.NewTimestampFromTime(t), nil
+	seconds := pcommon.Timestamp(t.Unix()) * pcommon.Timestamp(time.Second)
+	return seconds + min(pcommon.Timestamp(t.Nanosecond()), math.MaxUint64-seconds), nil // The last microsecond is rounded up.
 }
 
 func traceID(d *jx.Decoder) (id pcommon.TraceID, err error) {

@@ -126,6 +126,25 @@ func TestConsoleLinesOfLensComeBackByteForByte(t *testing.T) {
 	}
 }
 
+// What NeMo Lens does not have, the exporter's console lines do: what OTLP does not know, times of broken clocks.
+func TestConsoleLinesOfTheExporterReadWhole(t *testing.T) {
+	for _, line := range []string{
+		`{"type":"span","name":"a","kind":9,"start_ns":1000,"status":7}`,
+		`{"type":"span","name":"a","kind":-3,"start_ns":1000,"status":-1}`,
+		`{"type":"span","name":"a","start_ns":0,"end_ns":18446744073709551615}`,
+		`{"type":"span","name":"a","start_ns":1000,"end_ns":9223372037000000000,"events":[{"time_ns":18446744073000000000}]}`,
+		`{"type":"span","name":"a","start_ns":1000,"attributes":{"a":{"@map":{"@double":"x"}},"b":{"@map":{"@double":1}},"c":{"@double":"-Infinity"}}}`,
+		`{"type":"log","time_ns":9223372037000000000,"observed_ns":18446744073000000000,"severity_number":-3}`,
+	} {
+		read := readBytes(t, "f", []byte(line+"\n")).records
+		want := wires(t, read)
+		console := write(t, jsonlexporter.LayoutConsole, read)
+		res := readBytes(t, "f", console)
+		require.Empty(t, res.damage, "%s", console)
+		require.Equal(t, want, wires(t, res.records), "%s", console)
+	}
+}
+
 // NeMo Lens 0.1.0 writes every object over several lines, indented by four.
 func TestIndentedConsoleFilesReadAsThoseOfOneLine(t *testing.T) {
 	for folder, path := range consoleCaptures(t) {
