@@ -201,11 +201,14 @@ func TestPublishedResource(t *testing.T) {
 	t.Run("of an ancestor", func(t *testing.T) {
 		cleanEnv(t)
 		const ancestor = "a=1, host.name=node-a,host.gpu.count=8,process.pid=1,b=2"
+		t.Setenv("SLURM_JOB_ID", "42")
+		t.Setenv("SLURM_TOPOLOGY_ADDR", "s1.node-a")
+		t.Setenv("SLURM_TOPOLOGY_ADDR_PATTERN", "switch.node")
 		t.Setenv("OTEL_RESOURCE_ATTRIBUTES", ancestor)
 		h := setUp(t, to(newSink(t), ProtocolGRPC), WithPublishedResource())
 		published := os.Getenv("OTEL_RESOURCE_ATTRIBUTES")
 		require.True(t, strings.HasPrefix(published, "a=1,b=2,"), published)
-		for _, key := range []string{"host.", "process."} {
+		for _, key := range []string{"host.", "process.", "slurm.topology."} {
 			require.NotContains(t, published, key, "a child may be on another machine")
 		}
 		require.NoError(t, h.Shutdown(t.Context()))

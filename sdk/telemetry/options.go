@@ -86,8 +86,9 @@ func WithResourceDefaults(attrs ...attribute.KeyValue) Option {
 }
 
 // WithPublishedResource writes the resource into OTEL_RESOURCE_ATTRIBUTES of this process, for the processes that it starts: they
-// have its run id, its job, and its rank. What is the process's or the machine's own is left out: service.name, service.version,
-// service.instance.id, process.pid, host.name, host.gpu.count. [Handle.Shutdown] sets the variable back.
+// have its run id, its job, and its rank. What is the process's own is left out (service.name, service.version,
+// service.instance.id, process.pid), and what each finds out on its machine, as host.name. [Handle.Shutdown] sets the variable
+// back.
 func WithPublishedResource() Option { return optionFunc(func(o *options) { o.publish = true }) }
 
 // WithSampler replaces the sampler, that of OTEL_TRACES_SAMPLER too.

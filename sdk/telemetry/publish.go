@@ -24,8 +24,11 @@ var notForChildren = []attribute.Key{
 }
 
 // local are attributes that each process finds out itself: a child may be on another machine (NeMo Lens, local resource
-// attributes).
-var local = []attribute.Key{semconv.HostName, semconv.HostGPUCount, semconv.ProcessPID}
+// attributes: the first three).
+var local = []attribute.Key{
+	semconv.HostName, semconv.HostGPUCount, semconv.ProcessPID,
+	semconv.GPUModel, semconv.GPUDriverVersion, semconv.SlurmTopologyAddr, semconv.SlurmTopologyAddrPattern,
+}
 
 // publish writes r into the environment and returns what sets the variable back to what it was, unless somebody else has changed
 // it meanwhile. What the variable has already, and need not change, stays byte for byte; what is local is taken out.
