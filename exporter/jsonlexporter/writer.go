@@ -401,6 +401,9 @@ func (w *writer) ready() error {
 		return err
 	}
 	w.settings.index.opened(w.settings.path, w.file.size)
+	if w.file.size == 0 {
+		w.file.born = w.settings.now() // The file system's clock may be another one, a file server's for example.
+	}
 	if torn > 0 {
 		w.settings.telemetry.ExporterJsonlTornBytes.Add(context.Background(), torn)
 		w.settings.logger.Warn("cut off the torn end that an unclean stop left; it was never acknowledged",

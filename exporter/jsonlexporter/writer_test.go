@@ -223,6 +223,28 @@ func TestRotationByAge(t *testing.T) {
 	})
 }
 
+// TestClockOfTheFileSystem has a file system whose clock is another one, as that of a file server, or of a host whose clock was just set:
+// the age of a new file is by ours, else each write would end the file of the one before.
+func TestClockOfTheFileSystem(t *testing.T) {
+	folder := t.TempDir()
+	begin := time.Now().AddDate(100, 0, 0).Truncate(24 * time.Hour)
+	now := atomic.Pointer[time.Time]{}
+	now.Store(&begin)
+	w := testWriter(t, folder, func(s *writerSettings) {
+		s.rotation = RotationConfig{Schedule: ScheduleDaily, MaxAge: 25 * time.Hour}
+		s.now = func() time.Time { return *now.Load() }
+	})
+	for i := range 3 {
+		require.NoError(t, send(t.Context(), w, numbered(0, i, 1)))
+	}
+	require.Equal(t, 1, fileCount(t, folder))
+	tomorrow := begin.Add(24 * time.Hour)
+	now.Store(&tomorrow)
+	require.NoError(t, send(t.Context(), w, numbered(0, 3, 1)))
+	require.Equal(t, 2, fileCount(t, folder))
+	require.Equal(t, spanNames(0, 4), readFiles(t, folder))
+}
+
 // TestFlushInterval: an idle file writes at once; what follows waits, together, until the interval has passed.
 func TestFlushInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
