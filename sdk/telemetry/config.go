@@ -21,7 +21,7 @@ import (
 )
 
 // Config says what a process exports, and where to. [Default] and [FromEnv] make one; fields may be changed then. It prints
-// without secrets.
+// without secrets, as JSON too.
 //
 // Fields, variables and defaults are those of NeMo Lens 0.2; the retired export_* settings are kept. A variable is PREFIX_ and
 // the name that stands here, unless it is whole.

@@ -4,8 +4,10 @@
 package telemetry
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"testing"
 	"time"
@@ -286,8 +288,11 @@ func TestStringHasNoSecrets(t *testing.T) {
 		` metrics=(grpc http://localhost:4317 [] timeout=10s) logs=(grpc collector:4317 [] timeout=2.5s)`, c.String())
 	headers, err := json.Marshal(c.Traces.Headers)
 	require.NoError(t, err)
+	var lines bytes.Buffer // a log in JSON
+	slog.New(slog.NewJSONHandler(&lines, nil)).Info("starts", "config", c, "target", &c.Traces)
+	require.Contains(t, lines.String(), `"Traces":{"Protocol":"http/protobuf","Endpoint":"https://trace.wandb.ai/otel/v1/traces",`)
 	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", &c), fmt.Sprintf("%#v", c), fmt.Sprintf("%#v", c.Traces),
-		fmt.Sprintf("%v %#v", c.Traces.Headers, c.Traces.Headers), string(headers)} {
+		fmt.Sprintf("%v %#v", c.Traces.Headers, c.Traces.Headers), string(headers), lines.String()} {
 		require.NotContains(t, text, "hunter2")
 	}
 	for _, endpoint := range []string{"hunter2", "https://trace.wandb.ai/otel?key=hunter2"} {

@@ -6,6 +6,7 @@ package telemetry // import "github.com/lenscol/lenscol/sdk/telemetry"
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -190,14 +191,26 @@ func (t Target) String() string {
 	if !t.sends() {
 		return t.Protocol
 	}
-	where := "an endpoint that is not valid"
-	if u, err := parseEndpoint(t.Endpoint); err == nil {
-		where = u.Scheme + "://" + u.Host + u.EscapedPath()
-	} else if t.validEndpoint() == nil {
-		where = t.Endpoint
-	}
-	return fmt.Sprintf("%s %s %q timeout=%v", t.Protocol, where, slices.Sorted(maps.Keys(t.Headers)), t.timeout())
+	return fmt.Sprintf("%s %s %q timeout=%v", t.Protocol, t.where(), slices.Sorted(maps.Keys(t.Headers)), t.timeout())
 }
 
 // GoString is String.
 func (t Target) GoString() string { return t.String() }
+
+// MarshalJSON is t with neither the values of headers nor the credentials of the endpoint, for logs.
+func (t Target) MarshalJSON() ([]byte, error) {
+	type fields Target
+	t.Endpoint = t.where()
+	return json.Marshal(fields(t))
+}
+
+// where is the endpoint without credentials and query.
+func (t Target) where() string {
+	if u, err := parseEndpoint(t.Endpoint); err == nil {
+		return u.Scheme + "://" + u.Host + u.EscapedPath()
+	}
+	if t.sends() && t.validEndpoint() == nil {
+		return t.Endpoint
+	}
+	return "an endpoint that is not valid"
+}
