@@ -49,12 +49,27 @@ func (f *filler) put(sc *scope, e Endpoint, run string, span []byte) {
 		o.from, o.group = sc, group{resource: sc.resource.bytes, scope: sc.bytes}
 	}
 	g := &o.group
-	if g.spans == nil {
-		g.spans = f.memory.take(min(f.limit, (size+size/8)*sc.size))
+	if g.ends == nil {
 		g.ends = make([]int, 0, sc.size)
 	}
+	f.reserve(g, size, sc.size)
 	g.spans = appendBytes(g.spans, tagSpan, span)
 	g.ends = append(g.ends, len(g.spans))
+}
+
+// reserve makes room in g for a span of size bytes: at first for two such, then for as many spans as the scope has, at the mean of those so far. The
+// first alone says little of the others: it may be the one with the prompt.
+func (f *filler) reserve(g *group, size, spans int) {
+	need := len(g.spans) + size
+	if need <= cap(g.spans) {
+		return
+	}
+	room := 2 * size
+	if n := len(g.ends); n > 0 {
+		mean := need / (n + 1)
+		room = max(need+need/4, min(f.limit, (mean+mean/8)*spans))
+	}
+	g.spans = append(f.memory.take(room), g.spans...)
 }
 
 // upper bounds the size of the open group.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"math/rand"
 	"strconv"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -362,4 +363,29 @@ func TestEmptyBatch(t *testing.T) {
 	got := shaped(t, options(), td)
 	require.Zero(t, len(got.Requests)+got.Dropped.Sum()+got.Rewritten.Sum())
 	got.Release()
+}
+
+// A large span at the head of many scopes makes no room for as many as large ones.
+func TestMemoryIsThatOfTheBatch(t *testing.T) {
+	td := ptrace.NewTraces()
+	for i := range 20 {
+		spans := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
+		for k := range 64 {
+			s := spans.AppendEmpty()
+			s.SetName("step")
+			s.SetTraceID(pcommon.TraceID{1})
+			s.SetSpanID(pcommon.SpanID{1, byte(i), byte(k)})
+			if k == 0 {
+				s.Attributes().PutStr("prompt", strings.Repeat("x", 100<<10))
+			}
+		}
+	}
+	s, err := New(options())
+	require.NoError(t, err)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := s.Shape(td)
+	runtime.ReadMemStats(&after)
+	require.Equal(t, td.SpanCount(), got.Requests[0].Spans)
+	require.Less(t, int(after.TotalAlloc-before.TotalAlloc), 10*len(marshal(t, td)))
 }
