@@ -6,8 +6,8 @@ package shape
 import (
 	"encoding/hex"
 	"math/rand"
-	"strconv"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
