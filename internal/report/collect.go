@@ -170,7 +170,7 @@ func (c *Collector) span(src source, rec archive.Record) {
 	r.slurm.take(rec.Span, t)
 	if t.kind.ofRun() {
 		if !t.infra {
-			c.draw(r, &r.outer, segment{t.from, t.to, noStep, t.kind})
+			c.draw(r, nil, &r.outer, segment{t.from, t.to, noStep, t.kind})
 		}
 		return
 	}
@@ -185,7 +185,7 @@ func (c *Collector) span(src source, rec archive.Record) {
 		r.series.add(t.step, t.to-t.from)
 	}
 	if t.kind.onTimeLine() && !m.undrawn {
-		c.draw(r, &m.line, t.segment())
+		c.draw(r, m, &src.session.line, t.segment())
 	}
 }
 
@@ -206,13 +206,16 @@ func (t told) segment() segment {
 	return s
 }
 
-// draw puts a segment on a time line of a run.
-func (c *Collector) draw(r *run, line *timeline, s segment) {
+// draw puts a segment on a time line of a run, that of a process of m or, with m nil, the run's own.
+func (c *Collector) draw(r *run, m *member, line *timeline, s segment) {
 	if r.full {
 		c.left.Segments++
 		return
 	}
 	grown := line.add(s)
+	if m != nil {
+		m.segments += grown
+	}
 	r.segments += grown
 	c.segments += grown
 	for c.segments > c.room && c.makeRoom() {

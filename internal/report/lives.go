@@ -21,13 +21,14 @@ type life struct {
 
 const maxLives = 1 << 10 // of a rank
 
-// lives cuts the time of a rank into lives. A process begins a new one, unless it runs beside another one of the rank: a helper of
-// it. Within a process, so does a step whose number is not behind that of the step before it, where they do not follow each
+// lives cuts the time of a rank into lives. A process begins a new one, unless it runs beside another one of the rank. Within a process,
+// so does a step whose number is not behind that of the step before it, where they do not follow each
 // other without a pause: the process has gone back to a checkpoint.
 func (m *member) lives() []life {
 	sessions := slices.Clone(m.sessions)
 	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(a.begin, b.begin) })
 	var processes []life
+	var beside [][]*session // those of each
 	for _, s := range sessions {
 		if !s.trains {
 			continue
@@ -37,23 +38,22 @@ func (m *member) lives() []life {
 			if s.begin < last.end && s.attempt == last.attempt {
 				last.end = max(last.end, s.end)
 				last.failed, last.truncated = last.failed || s.failed(), last.truncated || s.truncated
+				beside[n-1] = append(beside[n-1], s)
 				continue
 			}
 			last.end = min(last.end, s.begin)
 		}
-		processes = append(processes, life{member: m, host: s.host, attempt: s.attempt, begin: s.begin, end: s.end, failed: s.failed(), truncated: s.truncated})
+		processes = append(processes, life{member: m, attempt: s.attempt, begin: s.begin, end: s.end, failed: s.failed(), truncated: s.truncated})
+		beside = append(beside, []*session{s})
 	}
-	m.line.flatten()
-	rest := m.line.segments
 	var all []life
 	for i := range processes {
-		n := len(rest)
+		l := &processes[i]
+		l.host, l.segments = together(beside[i])
 		if i+1 < len(processes) {
-			next := processes[i+1].begin
-			n, _ = slices.BinarySearchFunc(rest, next, func(s segment, t int64) int { return cmp.Compare(s.from, t) })
+			l.segments, _ = cutAt(l.segments, processes[i+1].begin)
 		}
-		processes[i].segments, rest = rest[:n:n], rest[n:]
-		all = append(all, processes[i].splitAtJumps(maxLives-len(all))...)
+		all = append(all, l.splitAtJumps(maxLives-len(all))...)
 	}
 	seen := map[string]int{}
 	for i := range all {
@@ -61,6 +61,36 @@ func (m *member) lives() []life {
 		seen[all[i].attempt]++
 	}
 	return all
+}
+
+// together is what processes did that ran beside each other: what the one with the most steps says and, before and after it, the others.
+// It says where that one runs, too.
+func together(sessions []*session) (host string, _ []segment) {
+	main := slices.MaxFunc(sessions, func(a, b *session) int {
+		return cmp.Or(cmp.Compare(a.steps, b.steps), cmp.Compare(a.end-a.begin, b.end-b.begin))
+	})
+	for _, other := range sessions {
+		if other == main {
+			continue
+		}
+		for _, s := range other.line.segments {
+			before, after := s, s
+			before.to, after.from = min(s.to, main.begin), max(s.from, main.end)
+			for _, part := range []segment{before, after} {
+				if part.from < part.to {
+					main.line.segments = append(main.line.segments, part)
+				}
+			}
+		}
+	}
+	main.line.flatten()
+	return main.host, main.line.segments
+}
+
+// cutAt parts flat segments into those that begin before a time and those that do not.
+func cutAt(segments []segment, at int64) (before, after []segment) {
+	n, _ := slices.BinarySearchFunc(segments, at, func(s segment, t int64) int { return cmp.Compare(s.from, t) })
+	return segments[:n:n], segments[n:]
 }
 
 // align tells which attempt each life is of. Where a rank has as many lives as the rank that has the most, its n-th life is of the n-th
@@ -107,14 +137,14 @@ func (l life) along(others []life) (parts []life) {
 			continue
 		}
 		if in != nil {
-			n, _ := slices.BinarySearchFunc(l.segments, other.begin, func(s segment, t int64) int { return cmp.Compare(s.from, t) })
 			before := l
-			before.segments, before.end, before.failed, before.truncated = l.segments[:n:n], in.end, false, false
-			if n > 0 {
-				before.end = max(before.end, l.segments[n-1].to)
+			before.segments, l.segments = cutAt(l.segments, other.begin)
+			before.end, before.failed, before.truncated = in.end, false, false
+			if n := len(before.segments); n > 0 {
+				before.end = max(before.end, before.segments[n-1].to)
 			}
 			parts = append(parts, before)
-			l.segments, l.begin = l.segments[n:], other.begin
+			l.begin = other.begin
 		}
 		l.ordinal, in = other.ordinal, other
 	}

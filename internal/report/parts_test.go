@@ -180,7 +180,7 @@ func TestRoomIsBounded(t *testing.T) {
 				m.take(span)
 				session.extend(span)
 				if !m.undrawn {
-					c.draw(r, &m.line, span.segment())
+					c.draw(r, m, &session.line, span.segment())
 				}
 			}
 		}
@@ -223,7 +223,7 @@ func TestAttemptsOfRanksWithoutTimeLines(t *testing.T) {
 				m.sessions[0].extend(s)
 				if !m.undrawn {
 					c.runs = map[string]*run{"r": r}
-					c.draw(r, &m.line, s.segment())
+					c.draw(r, m, &m.sessions[0].line, s.segment())
 				}
 			}
 		}
@@ -264,9 +264,9 @@ func TestTheLastTimeLineStopsGrowing(t *testing.T) {
 	r.members[m.memberKey] = m
 	m.sessions = []*session{{begin: 1, end: 1 << 40, trains: true}}
 	for i := range int64(1000) {
-		c.draw(r, &m.line, segment{2 * i, 2*i + 1, i, kindStep})
+		c.draw(r, m, &m.sessions[0].line, segment{2 * i, 2*i + 1, i, kindStep})
 	}
-	require.LessOrEqual(t, len(m.line.segments), 101)
+	require.LessOrEqual(t, len(m.sessions[0].line.segments), 101)
 	require.EqualValues(t, 899, c.left.Segments)
 	require.Contains(t, strings.Join(c.summarize(r).Notes, "\n"), "no room for all of the run")
 }

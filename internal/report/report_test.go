@@ -560,6 +560,24 @@ func TestCheckpointWorkersHoldNothingUp(t *testing.T) {
 	require.Zero(t, run.Checkpoints.Count)
 }
 
+// NeMo RL's collector says that it is rank 0, as the driver does, and waits while the driver trains. A launcher ends when training has begun.
+func TestProcessesBesideARankHoldNothingUp(t *testing.T) {
+	driver, collector, launcher := []string{"process.pid", "1"}, []string{"process.pid", "2"}, []string{"process.pid", "3"}
+	of := requireWhole(t, reportOn(t, options, lines(
+		span("rl.startup", 0, 12, 0, nil, launcher...),
+		span("rl.startup", 10, 20, 0, nil, driver...),
+		span("rl.grpo.step", 20, 40, 0, map[string]any{"rl.step": 1}, driver...),
+		span("rl.grpo.policy_training", 20, 40, 0, map[string]any{"rl.bucket": "productive"}, driver...),
+		span("rl.grpo.step", 50, 70, 0, map[string]any{"rl.step": 2}, driver...),
+		span("rl.grpo.policy_training", 50, 70, 0, map[string]any{"rl.bucket": "productive"}, driver...),
+		span("rl.idle.generation_limit_pause", 25, 65, 0, nil, collector...),
+		span("rl.grpo.generation", 15, 25, 0, nil, collector...),
+	)).Runs[0])
+	require.Equal(t, map[string]time.Duration{
+		report.BucketStartup: 20 * time.Second, report.BucketProductive: 40 * time.Second, report.BucketOverhead: 10 * time.Second,
+	}, nonZero(of))
+}
+
 func TestRunsAreReportedApart(t *testing.T) {
 	file := lines(
 		span("megatron.train.iteration", 20, 30, 0, map[string]any{"megatron.iteration": 1}, "nemo.run.id", "b"),

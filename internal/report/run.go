@@ -52,8 +52,8 @@ type member struct {
 	loads    occasions
 	evals    occasions
 	sessions []*session
-	line     timeline
-	undrawn  bool // its time line was given up
+	segments int  // of the time lines of its sessions
+	undrawn  bool // these were given up
 	crowded  bool // there was no room for all sessions: the last one is of several processes
 }
 
@@ -61,6 +61,8 @@ type member struct {
 type session struct {
 	host, pid, attempt string // attempt: what the resource says of which attempt it is, "" for nothing
 	begin, end         int64
+	line               timeline
+	steps              int64
 	trains             bool  // it starts up, trains, saves or the like; else it is beside the point, as a launcher is
 	truncated          bool  // a shutdown closed a step or more than that
 	failedAt, wentOn   int64 // when a step or more than that last failed; when the last whole step ended
@@ -114,6 +116,9 @@ func (s *session) extend(t told) {
 	}
 	s.end = max(s.end, t.to)
 	s.trains = s.trains || t.kind.onTimeLine()
+	if t.kind == kindStep {
+		s.steps++
+	}
 	if t.kind == kindStep || t.kind == kindLoop || t.kind == kindUmbrella {
 		s.truncated = s.truncated || t.truncated
 		switch {
@@ -171,12 +176,12 @@ func (o *occasions) whole() occasion {
 	return occasion{}
 }
 
-// giveUp forgets the time line of the highest rank that has one, and returns its length. It is false where only one is left.
+// giveUp forgets the time lines of the highest rank that has some, and returns their length. It is false where only one is left.
 func (r *run) giveUp() (int, bool) {
 	var victim *member
 	drawn := 0
 	for _, m := range r.members {
-		if m.undrawn || len(m.line.segments) == 0 {
+		if m.undrawn || m.segments == 0 {
 			continue
 		}
 		drawn++
@@ -187,8 +192,11 @@ func (r *run) giveUp() (int, bool) {
 	if drawn < 2 {
 		return 0, false
 	}
-	freed := len(victim.line.segments)
-	victim.line, victim.undrawn = timeline{}, true
+	freed := victim.segments
+	for _, s := range victim.sessions {
+		s.line = timeline{}
+	}
+	victim.segments, victim.undrawn = 0, true
 	r.segments -= freed
 	return freed, true
 }
