@@ -80,20 +80,20 @@ func newSource(r io.Reader) source {
 func (s source) offset() int64 { return s.counted.n - int64(s.Buffered()) }
 
 // decompress returns what the file holds. Its Read may return a frameError, after which it goes on, or a tornError.
-func decompress(src source) (io.Reader, Compression, io.Closer, error) {
+func decompress(src source, hold int64) (io.Reader, Compression, io.Closer, error) {
 	head, err := src.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, "", nil, err
 	}
 	switch {
 	case bytes.HasPrefix(head, gzipMagic):
-		return &frames{src: src, codec: &gzipCodec{}}, Gzip, nopCloser{}, nil
+		return &frames{src: src, codec: &gzipCodec{}, most: hold}, Gzip, nopCloser{}, nil
 	case isZstd(head):
 		dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, "", nil, err
 		}
-		return &frames{src: src, codec: &zstdCodec{dec: dec}}, Zstd, dec.IOReadCloser(), nil
+		return &frames{src: src, codec: &zstdCodec{dec: dec}, most: hold}, Zstd, dec.IOReadCloser(), nil
 	default:
 		return src, Plain, nopCloser{}, nil
 	}
@@ -125,15 +125,34 @@ type frames struct {
 	frame io.Reader // in hand
 	start int64     // of the frame in hand
 	ended bool
+
+	held bytes.Buffer // what was read of the frame and not handed on yet
+	most int64        // of it, in bytes
+	torn error        // what comes behind it
 }
+
+// maxHeld bounds what is held of a frame until its end, and its checksum, are known. What is handed on of a longer one may turn out to be
+// of a damaged frame. Those of the exporter are seldom longer.
+const maxHeld = 1 << 20
 
 func (f *frames) Read(p []byte) (int, error) {
 	for {
+		if f.held.Len() > 0 {
+			return f.held.Read(p)
+		}
+		if err := f.torn; err != nil {
+			f.torn = nil
+			return 0, err
+		}
 		if f.ended {
 			return 0, io.EOF
 		}
 		if f.frame == nil {
-			if err := f.next(); err != nil {
+			err := f.next()
+			if err == nil {
+				err = f.hold()
+			}
+			if err != nil {
 				return 0, err
 			}
 			continue
@@ -150,6 +169,27 @@ func (f *frames) Read(p []byte) (int, error) {
 			return n, err
 		}
 	}
+}
+
+// hold reads a frame to its end, or as much as may be held. Nothing is handed on of one that is damaged, and what there is of a torn one.
+func (f *frames) hold() error {
+	f.held.Reset()
+	_, err := io.CopyN(&f.held, f.frame, f.most)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF):
+		f.frame = nil
+		return nil
+	}
+	err = f.fail(err)
+	var torn *tornError
+	if errors.As(err, &torn) {
+		f.torn = torn
+		return nil
+	}
+	f.held.Reset()
+	return err
 }
 
 // next begins the next frame, or ends the file.

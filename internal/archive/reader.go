@@ -152,11 +152,14 @@ func Open(in Input) (*Reader, error) {
 }
 
 // NewReader reads what a file holds. name stands for it in errors, and tells the signal of protobuf messages that do not.
-func NewReader(file io.Reader, name string) (*Reader, error) {
+func NewReader(file io.Reader, name string) (*Reader, error) { return newReader(file, name, maxHeld) }
+
+// newReader returns a reader that holds up to so many bytes of a frame until its end is known.
+func newReader(file io.Reader, name string, hold int64) (*Reader, error) {
 	src := newSource(file)
 	r := &Reader{name: name, signal: signalOf(name), raw: src.counted, compact: jsonlreader.NewLineDecoder(name)}
 	r.stats.Layouts = map[Layout]int64{}
-	content, compression, closer, err := decompress(src)
+	content, compression, closer, err := decompress(src, hold)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +247,7 @@ func (r *Reader) readLine() {
 		switch {
 		case err == nil && tooLong:
 			r.stats.Lines++
-			r.damaged(fmt.Errorf("%w: more than %d bytes", jsonlreader.ErrTooLong, maxObject))
+			r.lost(fmt.Errorf("%w: more than %d bytes", jsonlreader.ErrTooLong, maxObject))
 			return
 		case err == nil:
 			r.stats.Lines++
@@ -252,7 +255,7 @@ func (r *Reader) readLine() {
 			return
 		case errors.Is(err, bufio.ErrBufferFull):
 		case errors.As(err, &bad):
-			r.damaged(bad) // With what was read of its last line.
+			r.lost(bad) // With what was read of its last line.
 			return
 		default:
 			r.finish(err, r.long)
@@ -325,7 +328,7 @@ func (r *Reader) take(line []byte) {
 	broken := beginsTelemetry(text) && !jx.Valid(text)
 	if broken {
 		r.origin.settleOn(false)
-		r.damaged(errors.New("the object is not whole"))
+		r.lost(errors.New("the object is not whole"))
 	}
 	// Text, and perhaps telemetry behind it: a progress bar ends without a newline.
 	found := false
@@ -521,6 +524,12 @@ func (r *Reader) drop(first int) {
 	r.queue = r.queue[:first]
 }
 
+// lost is damage that may have held anything, definitions too.
+func (r *Reader) lost(err error) {
+	r.compact.Doubt()
+	r.damaged(err)
+}
+
 func (r *Reader) damaged(err error) { r.damagedAt(r.line, r.offset, err) }
 
 func (r *Reader) damagedAt(line, offset int64, err error) {
@@ -532,7 +541,7 @@ func (r *Reader) damagedAt(line, offset int64, err error) {
 func (r *Reader) foreign(text []byte, lines int64) {
 	switch {
 	case r.origin.alone:
-		r.damaged(notTelemetry(text))
+		r.lost(notTelemetry(text))
 	case r.origin.known:
 		r.stats.Foreign += lines
 	default:

@@ -6,6 +6,7 @@ package archive
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -294,16 +295,13 @@ func TestDamagedFrameCostsItselfAlone(t *testing.T) {
 			{"zeros at the end", all(first, second, make([]byte, 500)), []string{"a", "b"}, 0, 500},
 			{"garbage between", all(first, []byte("garbage"), third), []string{"a", "c"}, 1, 0},
 			{"garbage at the end", all(first, []byte("garbage")), []string{"a"}, 1, 0},
-			{"bad checksum", all(first, broken, third), nil, 1, 0},
+			{"bad checksum", all(first, broken, third), []string{"a", "c"}, 1, 0},
 		} {
 			t.Run(name+" "+tt.name, func(t *testing.T) {
 				res := readBytes(t, "traces.jsonl", tt.content)
 				got := names(res.records)
 				if tt.want == nil { // A reader may give what it decoded before the end was missing.
 					require.Equal(t, "a", got[0])
-					if tt.torn == 0 {
-						require.Equal(t, "c", got[len(got)-1])
-					}
 				} else {
 					require.Equal(t, tt.want, got)
 				}
@@ -311,6 +309,50 @@ func TestDamagedFrameCostsItselfAlone(t *testing.T) {
 				require.Equal(t, tt.torn, res.stats.Torn)
 			})
 		}
+	}
+}
+
+// TestDamageAttributesNothingToAnother has a damaged frame, or line, that may have defined again what a line behind it names.
+func TestDamageAttributesNothingToAnother(t *testing.T) {
+	session := func(run string) string {
+		return fmt.Sprintf(`{"type":"resource","id":1,"attributes":{"nemo.run.id":%q,"nv.dl.rank":0,"service.name":"megatron"}}`+"\n", run) +
+			`{"type":"scope","id":1,"resource":1,"name":"megatron"}` + "\n"
+	}
+	span := func(name, identity string) string {
+		return fmt.Sprintf(`{"type":"span","name":%q,"start_ns":1%s,"scope":1}`+"\n", name, identity)
+	}
+	const ofOne, ofTwo = `,"run":"one","rank":0,"service":"megatron"`, `,"run":"two","rank":0,"service":"megatron"`
+	for _, tt := range []struct {
+		name   string
+		second string // is lost
+		third  string
+		want   []string
+		damage int
+	}{
+		{"the same session", span("b", ofOne), span("c", ofOne), []string{"a", "c"}, 1},
+		{"another session", session("two") + span("b", ofTwo), span("c", ofTwo), []string{"a"}, 2},
+		{"another rank", session("one") + span("b", ofOne), span("c", `,"run":"one","rank":1,"service":"megatron"`), []string{"a"}, 2},
+		{"another service", session("one") + span("b", ofOne), span("c", `,"run":"one","rank":0,"service":"gym"`), []string{"a"}, 2},
+		{"lines without an identity", span("b", ""), span("c", ""), []string{"a", "c"}, 1},
+		{"defined again since", session("two") + span("b", ofTwo), session("two") + span("c", ofTwo), []string{"a", "c"}, 1},
+		{"a scope of a resource that was", session("two") + span("b", ofTwo), `{"type":"scope","id":1,"resource":1}` + "\n" + span("c", ofTwo), []string{"a"}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			first := session("one") + span("a", ofOne)
+			frame := zstded(t, []byte(tt.second))
+			frame[len(frame)-3] ^= 0x55
+			for _, content := range [][]byte{
+				bytes.Join([][]byte{zstded(t, []byte(first)), frame, zstded(t, []byte(tt.third))}, nil),
+				[]byte(first + strings.Repeat("\x00", len(tt.second)-1) + "\n" + tt.third),
+			} {
+				res := readBytes(t, "traces.jsonl", content)
+				require.Equal(t, tt.want, names(res.records))
+				require.Len(t, res.damage, tt.damage)
+				for _, damage := range res.damage[1:] {
+					require.Contains(t, damage, "no line above defines it")
+				}
+			}
+		})
 	}
 }
 

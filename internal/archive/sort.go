@@ -181,7 +181,7 @@ func readRun(f *os.File) (*Reader, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return NewReader(bufio.NewReader(f), "sorted records")
+	return newReader(bufio.NewReader(f), "sorted records", 0) // A run is one frame.
 }
 
 func discard(f *os.File) error {

@@ -24,6 +24,7 @@ type decoder struct {
 	origin      lineOrigin
 	names       map[string]string
 	unknownKeys int64
+	identity    bool // copies of the identity are needed
 
 	attributeCount int // of the last map, a hint for the next
 }

@@ -29,6 +29,10 @@ func (d *LineDecoder) Decode(line []byte, number, offset int64) (Record, bool, e
 	return rec, rec.Scope != nil, nil
 }
 
+// Doubt says that something could not be read that may have held definitions. A line behind it is an error of [ErrUndefined] where its
+// copies of the identity contradict what its scope meant before.
+func (d *LineDecoder) Doubt() { d.r.doubt() }
+
 // Stats returns the counts so far; lines are the caller's to count.
 func (d *LineDecoder) Stats() Stats { return d.r.Stats() }
 

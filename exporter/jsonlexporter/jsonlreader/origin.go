@@ -6,10 +6,13 @@ package jsonlreader // import "github.com/lenscol/lenscol/exporter/jsonlexporter
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 
 	"github.com/go-faster/jx"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/xpdata/entity"
+
+	"github.com/lenscol/lenscol/internal/identity"
 )
 
 // A record says where it comes from by the id of a scope line above it, which names a resource line above itself
@@ -17,9 +20,10 @@ import (
 
 // lineOrigin is what a record line says of its origin, as it stands there.
 type lineOrigin struct {
-	id              int64
-	byID            bool
-	scope, resource []byte // inline objects, nil when absent
+	id                 int64
+	byID               bool
+	scope, resource    []byte // inline objects, nil when absent
+	run, rank, service []byte // nil when absent, or not needed
 }
 
 // inlineOrigin is the last inline origin: consecutive lines with the same text share it.
@@ -33,7 +37,7 @@ func (r *Reader) origin() (*Scope, error) {
 	o := r.dec.origin
 	if o.byID {
 		s, ok := r.scopes[o.id]
-		if !ok {
+		if !ok || r.ofAnother(s.Resource) {
 			return nil, fmt.Errorf("key \"scope\": scope %d: %w", o.id, ErrUndefined)
 		}
 		return s, nil
@@ -92,7 +96,7 @@ func (r *Reader) defineScope() error {
 		}
 	}
 	if err == nil {
-		r.scopes[id.n] = s
+		r.scopes[id.n], r.defined = s, true
 	}
 	return err
 }
@@ -115,7 +119,7 @@ func (r *Reader) defineResource() error {
 		err = errMissing("id")
 	}
 	if err == nil {
-		r.resources[id.n] = res
+		r.resources[id.n], r.defined = res, true
 	}
 	return err
 }
@@ -129,11 +133,15 @@ func (id *definedID) set(n int64) { *id = definedID{n: n, ok: true} }
 
 // forget ends the meaning that an id had, when the line in hand would have given it another but is bad. Telemetry that cannot be
 // attributed is an error; telemetry that is attributed to somebody else would be a lie. The exporter writes type and id first, so
-// that both survive most damage.
+// that both survive most damage. Where they did not, all ids are in doubt.
 func (r *Reader) forget(line []byte) {
 	d := &r.dec
 	typ, err := d.lineType(line)
-	if err != nil || typ != "scope" && typ != "resource" {
+	if err != nil {
+		r.doubt()
+		return
+	}
+	if typ != "scope" && typ != "resource" {
 		return
 	}
 	var id int64
@@ -143,11 +151,45 @@ func (r *Reader) forget(line []byte) {
 	})
 	switch {
 	case err != nil || !found:
+		r.doubt()
 	case typ == "scope":
 		delete(r.scopes, id)
 	default:
 		delete(r.resources, id)
 	}
+}
+
+// doubt is told of damage that may have defined any id again. What the ids meant before holds from then on only for lines whose copies of
+// the identity do not contradict it.
+func (r *Reader) doubt() {
+	if !r.defined {
+		return
+	}
+	r.defined, r.doubtful, r.dec.identity = false, map[*Resource]struct{}{}, true
+	for _, res := range r.resources {
+		r.doubtful[res] = struct{}{}
+	}
+	for _, s := range r.scopes {
+		r.doubtful[s.Resource] = struct{}{}
+	}
+}
+
+// ofAnother tells whether the line in hand cannot be of a resource that is in doubt.
+func (r *Reader) ofAnother(res *Resource) bool {
+	if _, ok := r.doubtful[res]; !ok {
+		return false
+	}
+	o, attrs := r.dec.origin, res.Attributes()
+	differs := func(text []byte, want string) bool {
+		if text == nil {
+			return false // It need not say that.
+		}
+		got, err := jx.DecodeBytes(text).Str()
+		return err != nil || got != want
+	}
+	rank, ok := identity.Rank(attrs)
+	return differs(o.run, identity.Run(attrs)) || differs(o.service, identity.Service(attrs)) ||
+		o.rank != nil && (!ok || string(o.rank) != strconv.Itoa(rank))
 }
 
 func newScope() *Scope { return &Scope{InstrumentationScope: pcommon.NewInstrumentationScope()} }
@@ -208,8 +250,14 @@ func (d *decoder) entityRef(e entity.EntityRef) error {
 // with jq, so that nothing is lost with it.
 func (d *decoder) originField(key []byte) (err error) {
 	switch string(key) {
-	case "type", "run", "rank", "service":
+	case "type":
 		return d.Skip()
+	case "run":
+		return d.copied(&d.origin.run)
+	case "rank":
+		return d.copied(&d.origin.rank)
+	case "service":
+		return d.copied(&d.origin.service)
 	case "scope":
 		if d.Next() == jx.Number {
 			d.origin.byID = true
@@ -224,4 +272,13 @@ func (d *decoder) originField(key []byte) (err error) {
 	default:
 		return d.unknown()
 	}
+}
+
+// copied takes a copy of the identity, where it is needed.
+func (d *decoder) copied(to *[]byte) (err error) {
+	if !d.identity {
+		return d.Skip()
+	}
+	*to, err = d.Raw()
+	return err
 }

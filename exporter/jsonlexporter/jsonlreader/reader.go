@@ -87,6 +87,8 @@ type Reader struct {
 	dec       decoder
 	scopes    map[int64]*Scope
 	resources map[int64]*Resource
+	doubtful  map[*Resource]struct{} // what the ids meant before damage that may have defined them again
+	defined   bool                   // something since then
 	inline    inlineOrigin
 
 	// What NextRecord returns first: the record, or the error, that ended the last batch.
