@@ -93,13 +93,14 @@ func cutAt(segments []segment, at int64) (before, after []segment) {
 	return segments[:n:n], segments[n:]
 }
 
-// align tells which attempt each life is of. Where a rank has as many lives as the rank that has the most, its n-th life is of the n-th
-// attempt, whatever its clock shows. Where it has fewer, it was not in all attempts, or what it sent does not tell them apart, and time decides.
-func align(lives [][]life) {
+// align tells which attempt each life is of. The rank that has the most lives, of those that take steps, says what attempts there were. Where another has
+// as many, its n-th life is of the n-th attempt, whatever its clock shows. Else it was not in all attempts, or what it sent does not tell
+// them apart, and time decides.
+func align(lives [][]life, hasSteps bool) {
 	most := map[string][]life{}
 	for _, member := range lives {
 		for attempt, own := range byAttempt(member) {
-			if len(own) > len(most[attempt]) {
+			if len(own) > len(most[attempt]) && (own[0].member.steps.count() > 0 || !hasSteps) {
 				most[attempt] = own
 			}
 		}
@@ -107,7 +108,7 @@ func align(lives [][]life) {
 	for i, member := range lives {
 		own, aligned := byAttempt(member), []life{}
 		for _, l := range member {
-			if len(own[l.attempt]) < len(most[l.attempt]) {
+			if n := len(most[l.attempt]); n > 0 && n != len(own[l.attempt]) {
 				aligned = append(aligned, l.along(most[l.attempt])...)
 			} else {
 				aligned = append(aligned, l)

@@ -431,6 +431,22 @@ func TestAProcessOfOneRankBeforeTheOthers(t *testing.T) {
 	require.Equal(t, [2]int64{4, 0}, [2]int64{run.Steps.Kept, run.Steps.Lost})
 }
 
+// A server that says it is a rank, and is started anew, is no restart of the training.
+func TestRestartsOfWhatTakesNoSteps(t *testing.T) {
+	var all []string
+	for n := range 9 {
+		all = append(all, span("megatron.train.iteration", 11*n, 11*n+10, 0, map[string]any{"megatron.iteration": n}, "service.name", "trainer"))
+	}
+	for n := range 3 {
+		all = append(all, span("gym.startup", 30*n, 30*n+10, 0, nil, "service.name", "gym", "process.pid", fmt.Sprint(n)))
+	}
+	run := reportOn(t, options, lines(all...)).Runs[0]
+	require.Len(t, run.Attempts, 1)
+	require.EqualValues(t, 9, run.Attempts[0].Steps)
+	require.Equal(t, map[string]time.Duration{report.BucketProductive: 90 * time.Second, report.BucketOverhead: 8 * time.Second}, nonZero(requireWhole(t, run)))
+	require.Empty(t, run.Gaps)
+}
+
 // One rank alone is started anew, and the others wait for it within a step.
 func TestOneRankIsStartedAnew(t *testing.T) {
 	var all []string

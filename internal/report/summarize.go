@@ -31,7 +31,8 @@ func (c *Collector) summarize(r *run) Run {
 	for i, m := range members {
 		lives[i] = m.lives()
 	}
-	align(lives)
+	hasSteps := slices.ContainsFunc(members, func(m *member) bool { return m.steps.count() > 0 })
+	align(lives, hasSteps)
 	r.outer.flatten()
 	s := Run{Run: r.id, WorldSize: r.worldSize, Counts: r.counts, Formula: Formula, Clocks: clocksOf(lives), AsyncSpans: r.asyncSaves,
 		Services: append([]string{}, slices.Sorted(maps.Keys(r.services))...), PerRank: []Rank{}, Notes: []string{}}
@@ -44,7 +45,6 @@ func (c *Collector) summarize(r *run) Run {
 
 	a := newAccountant(s.BeginNS, s.EndNS)
 	a.outer, a.attempts, a.places, a.offset, a.gap = r.outer.segments, s.Attempts, places, offset, int64(c.opts.Gap)
-	hasSteps := slices.ContainsFunc(members, func(m *member) bool { return m.steps.count() > 0 })
 	for i, m := range members {
 		if !m.undrawn && (m.steps.count() > 0 || !hasSteps) && len(lives[i]) > 0 {
 			a.add(m, lives[i], m.steps.quantile(pace))
