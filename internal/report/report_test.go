@@ -383,6 +383,44 @@ func TestARankThatIsNotInTheFirstAttempt(t *testing.T) {
 	require.Empty(t, run.Gaps)
 }
 
+// A quarter of what ranks sent of an attempt is lost, of the first rank nothing: attempts, steps and clocks are as they were.
+func TestAttemptsOfWhichRanksAreMissing(t *testing.T) {
+	for seed := range uint64(12) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		cfg := simrun.Default()
+		cfg.Seed, cfg.Crashes, cfg.Killed = seed, [][]int{{27}, {5, 17, 33}, {3, 3, 27}}[seed%3], seed%2 == 0
+		run, err := simrun.New(cfg)
+		require.NoError(t, err)
+		encoder, err := jsonlexporter.NewEncoder(jsonlexporter.LayoutCompact, jsonlexporter.ResourceInline)
+		require.NoError(t, err)
+		lost, file := map[string]bool{}, []byte(nil)
+		require.NoError(t, run.Each(func(b simrun.Batch) error {
+			pid, _ := b.Traces.ResourceSpans().At(0).Resource().Attributes().Get("process.pid")
+			process := fmt.Sprint(b.Rank, " ", pid.Int())
+			if _, ok := lost[process]; !ok {
+				lost[process] = b.Rank > 0 && random.IntN(4) == 0
+			}
+			if !lost[process] {
+				file = encoder.AppendTraces(file, b.Traces)
+			}
+			return nil
+		}))
+		got, truth := reportOn(t, options, bytes.NewReader(file)).Runs[0], run.Truth()
+		requireWhole(t, got)
+		require.Len(t, got.Attempts, len(truth.Attempts))
+		for i, want := range truth.Attempts {
+			require.InDelta(t, want.End.Sub(want.Begin), got.Attempts[i].Lasting(), float64(got.Steps.Times.Max))
+		}
+		require.Equal(t, [2]int64{int64(cfg.Steps), int64(truth.LostSteps)}, [2]int64{got.Steps.Kept, got.Steps.Lost})
+		require.Empty(t, got.Gaps)
+		require.Len(t, got.Clocks, len(truth.Nodes)-1)
+		for _, c := range got.Clocks {
+			require.True(t, c.Known)
+			require.InDelta(t, truth.Offsets[c.Host]-truth.Offsets[truth.Nodes[0]], c.OffsetNS, float64(cfg.EndSkew))
+		}
+	}
+}
+
 // Jobs in a chain that send no spans of checkpoints: what a later one goes on from was saved.
 func TestStepsThatALaterAttemptGoesOnFromAreSaved(t *testing.T) {
 	var all []string
