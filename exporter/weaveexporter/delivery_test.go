@@ -126,16 +126,16 @@ func TestRequirement20_TooLargeForAGateway(t *testing.T) {
 	for name, answer := range map[string]weavetest.Answer{"504": {Status: 504}, "cut": {Cut: true}} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, weavetest.Options{}, func(cfg *Config) { cfg.RetryConfig.MaxElapsedTime = time.Hour })
-			answer.When = func(r weavetest.Request) bool { return r.Size > 4<<20 }
+			answer.When = func(r weavetest.Request) bool { return r.Size > 3<<20 }
 			b.fake.Script(answer)
 			td := ptrace.NewTraces()
-			all := addSpans(td, "", 0, 16)
+			all := addSpans(td, "", 0, 4)
 			for i := range all.Len() {
 				all.At(i).Attributes().PutStr("prompt", strings.Repeat("x", 1<<20))
 			}
 			require.NoError(t, b.send(t, td))
-			requireDelivered(t, b.fake, project, upTo(16)...)
-			require.Equal(t, map[string]int64{"sent_spans": 16}, b.counters(t))
+			requireDelivered(t, b.fake, project, upTo(4)...)
+			require.Equal(t, map[string]int64{"sent_spans": 4}, b.counters(t))
 		})
 	}
 }
