@@ -23,9 +23,12 @@ var propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceCont
 // gRPC is in contrib/grpc.
 func Propagator() propagation.TextMapPropagator { return propagator }
 
-// Inject writes the trace and baggage of ctx into carrier: traceparent, tracestate and baggage, each where there is one.
+// Inject writes the trace and baggage of ctx into carrier: traceparent, tracestate and baggage, each where there is one. A
+// carrier that is nil takes nothing, as of all functions here.
 func Inject(ctx context.Context, carrier map[string]string) {
-	propagator.Inject(ctx, propagation.MapCarrier(carrier))
+	if carrier != nil {
+		propagator.Inject(ctx, propagation.MapCarrier(carrier))
+	}
 }
 
 // Extract returns ctx with the trace and baggage of carrier. What is missing or not valid leaves that of ctx. Keys are in
@@ -36,7 +39,9 @@ func Extract(ctx context.Context, carrier map[string]string) context.Context {
 
 // InjectHeader is [Inject] into the headers of an HTTP request.
 func InjectHeader(ctx context.Context, header http.Header) {
-	propagator.Inject(ctx, propagation.HeaderCarrier(header))
+	if header != nil {
+		propagator.Inject(ctx, propagation.HeaderCarrier(header))
+	}
 }
 
 // ExtractHeader is [Extract] of the headers of an HTTP request.
@@ -121,6 +126,9 @@ func UnmarshalContext(ctx context.Context, data []byte) context.Context {
 // InjectArguments puts the trace and baggage of ctx into the keyword arguments of a call, under [CarrierKey], as NeMo Lens's
 // ray_dispatch_with_context does. The arguments may be encoded as JSON.
 func InjectArguments(ctx context.Context, arguments map[string]any) {
+	if arguments == nil {
+		return
+	}
 	carrier := map[string]string{}
 	Inject(ctx, carrier)
 	arguments[CarrierKey] = carrier

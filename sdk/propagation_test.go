@@ -49,6 +49,15 @@ func TestInjectAndExtract(t *testing.T) {
 	require.Empty(t, empty)
 }
 
+// A carrier that was never made is a program's mistake, which would show only where telemetry is on.
+func TestInjectIntoNothing(t *testing.T) {
+	require.NotPanics(t, func() {
+		Inject(remote(t), nil)
+		InjectHeader(remote(t), nil)
+		InjectArguments(remote(t), nil)
+	})
+}
+
 func TestExtractOfBadCarriersLeavesTheContext(t *testing.T) {
 	ctx := remote(t)
 	for _, c := range []struct {

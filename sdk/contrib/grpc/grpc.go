@@ -37,8 +37,12 @@ func withPropagator(opts []otelgrpc.Option) []otelgrpc.Option {
 	return slices.Concat([]otelgrpc.Option{otelgrpc.WithPropagators(lens.Propagator())}, opts)
 }
 
-// Inject writes the trace and baggage of ctx into md.
-func Inject(ctx context.Context, md metadata.MD) { lens.Propagator().Inject(ctx, carrier(md)) }
+// Inject writes the trace and baggage of ctx into md; nil takes nothing.
+func Inject(ctx context.Context, md metadata.MD) {
+	if md != nil {
+		lens.Propagator().Inject(ctx, carrier(md))
+	}
+}
 
 // Extract returns ctx with the trace and baggage of md. What is missing or not valid leaves that of ctx.
 func Extract(ctx context.Context, md metadata.MD) context.Context {

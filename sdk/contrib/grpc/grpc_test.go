@@ -125,6 +125,11 @@ func TestMetadataWithoutSpans(t *testing.T) {
 	require.False(t, trace.SpanContextFromContext(<-seen).IsValid())
 }
 
+func TestInjectIntoNothing(t *testing.T) {
+	ctx := lens.Extract(t.Context(), map[string]string{"traceparent": traceparent})
+	require.NotPanics(t, func() { lensgrpc.Inject(ctx, nil) })
+}
+
 func TestExtract(t *testing.T) {
 	ctx := lensgrpc.Extract(t.Context(), metadata.Pairs("Traceparent", traceparent, "baggage", "a=1", "baggage", "b=2"))
 	require.Equal(t, 2, baggage.FromContext(ctx).Len(), "of several headers")
