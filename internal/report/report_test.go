@@ -196,6 +196,22 @@ func TestClocksOfNodesThatRanksMoveBetween(t *testing.T) {
 	require.Equal(t, 150*time.Second, time.Duration(run.WallNS))
 }
 
+// Of runs that export one rank, which each attempt has on another node, no two clocks can be compared. One note says so.
+func TestClocksThatCannotBeCompared(t *testing.T) {
+	var all []string
+	for n := range 6 {
+		all = append(all, span("megatron.train.iteration", 20*n, 20*n+10, 0, map[string]any{"megatron.iteration": n}, "host.name", fmt.Sprint("n", n)))
+	}
+	for nodes, want := range map[int]string{
+		2: "the clock of n1 could not be compared with the others: its times are taken as they are",
+		6: "the clocks of 5 nodes could not be compared with the others, that of n1 among them: their times are taken as they are",
+	} {
+		run := reportOn(t, options, lines(all[:nodes]...)).Runs[0]
+		require.Len(t, run.Clocks, nodes-1)
+		require.Equal(t, []string{want}, run.Notes)
+	}
+}
+
 func TestStepTimesOfRanks(t *testing.T) {
 	run, truth := simulated(t, func(c *simrun.Config) { c.Steps, c.Crashes, c.EndSkew = 300, nil, 0 })
 	steps := slices.Sorted(slices.Values(truth.Attempts[0].Steps))

@@ -294,10 +294,17 @@ func (s *Run) notes(r *run, hasSteps bool) {
 	if drawn := len(r.members); s.Accounted < drawn && s.Accounted > 0 {
 		note("the buckets are those of %d of %d ranks", s.Accounted, drawn)
 	}
+	var alone []string
 	for _, c := range s.Clocks {
 		if !c.Known {
-			note("the clock of %s could not be compared with the others: its times are taken as they are", c.Host)
+			alone = append(alone, c.Host)
 		}
+	}
+	switch n := len(alone); {
+	case n == 1:
+		note("the clock of %s could not be compared with the others: its times are taken as they are", alone[0])
+	case n > 1:
+		note("the clocks of %d nodes could not be compared with the others, that of %s among them: their times are taken as they are", n, alone[0])
 	}
 	crowded := 0
 	for _, m := range r.members {
