@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
@@ -116,6 +117,7 @@ func (h *Handle) start(ctx context.Context, cfg Config, o *options) error {
 			signal.of(&cfg).toConsole()
 		}
 	}
+	warnOfTimeouts(ctx, cfg)
 	if cfg.TracesEnabled {
 		if err := h.startTraces(ctx, cfg, o); err != nil {
 			return fmt.Errorf("traces: %w", err)
@@ -141,6 +143,21 @@ func (h *Handle) start(ctx context.Context, cfg Config, o *options) error {
 		h.stopWatch = watchGroups(ctx, o.groupsFile, o.groupsSignals)
 	}
 	return nil
+}
+
+// shortTimeout is a time in which hardly an export succeeds.
+const shortTimeout = 100 * time.Millisecond
+
+// warnOfTimeouts tells of a timeout that was meant for OpenTelemetry's SDK for Python, which reads seconds where the specification
+// has milliseconds (opentelemetry-python #4044).
+func warnOfTimeouts(ctx context.Context, cfg Config) {
+	for _, signal := range signals {
+		if t := signal.of(&cfg); t.sends() && t.timeout() < shortTimeout {
+			slog.WarnContext(ctx, "exports have hardly any time: OTEL_EXPORTER_OTLP_TIMEOUT is in milliseconds, though the SDK for Python reads seconds",
+				"signal", signal.name, "timeout", t.timeout())
+			return
+		}
+	}
 }
 
 // replace sets a global, and returns what sets it back unless somebody else has set it meanwhile.

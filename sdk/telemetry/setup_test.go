@@ -376,6 +376,24 @@ func TestSetupErrors(t *testing.T) {
 	}
 }
 
+// What is 10 seconds to OpenTelemetry's SDK for Python is 10 milliseconds here, as the specification has it: nothing would arrive.
+func TestTimeoutThatIsMeantInSeconds(t *testing.T) {
+	for value, warns := range map[string]bool{"10": true, "99": true, "100": false, "10000": false, "": false} {
+		t.Run(value, func(t *testing.T) {
+			cleanEnv(t)
+			t.Setenv("NEMO_LENS_ENABLED", "true")
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+newSink(t).grpc)
+			t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", value)
+			cfg, err := FromEnv(Source{})
+			require.NoError(t, err)
+			lines := logged(t)
+			setUp(t, cfg)
+			require.Equal(t, warns, strings.Contains(lines.String(), "timeout="+value+"ms"), lines)
+			require.Equal(t, warns, strings.Count(lines.String(), "OTEL_EXPORTER_OTLP_TIMEOUT") == 1, "once, for all signals")
+		})
+	}
+}
+
 // A failure in the middle stops what was started before it.
 func TestSetupStopsWhatItStarted(t *testing.T) {
 	cleanEnv(t)
