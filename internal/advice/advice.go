@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +21,9 @@ import (
 // the pipelines. Secrets may be redacted in it.
 func Of(effective *confmap.Conf) (lines []string) {
 	c := config{effective.ToStringMap()}
+	for _, kind := range []string{"receivers", "processors", "exporters", "connectors", "extensions"} {
+		lines = append(lines, nanoseconds(kind, c.root[kind])...)
+	}
 	pipelines := section(section(c.root, "service"), "pipelines")
 	for _, id := range slices.Sorted(maps.Keys(pipelines)) {
 		p := pipeline{id: id, signal: kindOf(id)}
@@ -40,6 +44,27 @@ func Of(effective *confmap.Conf) (lines []string) {
 		said[line] = true
 		return again
 	})
+}
+
+var inNanoseconds = regexp.MustCompile(`^[1-9][0-9]*ns$`)
+
+// nanoseconds looks for durations that somebody wrote without a unit.
+func nanoseconds(key string, value any) (lines []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			lines = append(lines, nanoseconds(key+"."+name, v[name])...)
+		}
+	case []any:
+		for i, item := range v {
+			lines = append(lines, nanoseconds(fmt.Sprintf("%s[%d]", key, i), item)...)
+		}
+	default: // a time.Duration, or a text
+		if text := fmt.Sprint(v); inNanoseconds.MatchString(text) {
+			lines = append(lines, fmt.Sprintf("%s: is %s: a number without a unit is nanoseconds: write %s for seconds", key, text, strings.TrimSuffix(text, "ns")+"s"))
+		}
+	}
+	return lines
 }
 
 type config struct{ root map[string]any }
@@ -110,6 +135,13 @@ func (c config) backend(p pipeline, id string) (lines []string) {
 	queue := section(exporter, "sending_queue")
 	if queue["storage"] == nil {
 		lines = append(lines, key+".sending_queue: what waits for "+name+" waits in memory, and a restart loses it: name a storage extension, such as file_storage, as storage")
+	}
+	switch retry := section(exporter, "retry_on_failure"); {
+	case retry["enabled"] == false:
+		lines = append(lines, key+".retry_on_failure: a request that "+name+" does not take at once is lost: set enabled")
+	case retry["max_elapsed_time"] != nil && fmt.Sprint(retry["max_elapsed_time"]) != "0s": // a time.Duration, or a text
+		lines = append(lines, fmt.Sprintf("%s.retry_on_failure: what %s does not take within %v is lost, wherever it waits: max_elapsed_time: 0s tries without an end, and the queue bounds what waits",
+			key, name, retry["max_elapsed_time"]))
 	}
 	if name == "Weave" && p.signal != "traces" {
 		lines = append(lines, fmt.Sprintf("service.pipelines.%s.exporters: %s: Weave takes traces alone, it refuses %s", p.id, id, p.signal))

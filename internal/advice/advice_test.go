@@ -6,6 +6,7 @@ package advice
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
@@ -38,6 +39,13 @@ func TestOf(t *testing.T) {
 		{"metrics with one", "exporters: {otlp_http: {endpoint: 'https://api.honeycomb.io', sending_queue: {storage: s}, headers: [{name: X-Honeycomb-Dataset, value: d}]}}\n" +
 			strings.ReplaceAll(traces("otlp_http"), "traces", "metrics"), ""},
 		{"weave in memory", "exporters: {weave: {}}\n" + traces("weave"), "what waits for Weave"},
+		{"paid, gives up", "exporters: {otlp_http: {endpoint: 'https://otlp.nr-data.net', sending_queue: {storage: s}, retry_on_failure: {enabled: true, max_elapsed_time: 5m0s}}}\n" + traces("otlp_http"),
+			"exporters.otlp_http.retry_on_failure: what New Relic does not take within 5m0s is lost"},
+		{"paid, does not try again", "exporters: {weave: {sending_queue: {storage: s}, retry_on_failure: {enabled: false, max_elapsed_time: 5m0s}}}\n" + traces("weave"),
+			"exporters.weave.retry_on_failure: a request that Weave does not take at once is lost"},
+		{"paid, tries without an end", "exporters: {weave: {sending_queue: {storage: s}, retry_on_failure: {enabled: true, max_elapsed_time: 0s}}}\n" + traces("weave"), ""},
+		{"without a unit", "exporters: {jsonl: {rotation: {ages: [{every: 30ns}, 1h0m0s, 0ns]}}}\n" + traces("jsonl"),
+			"exporters.jsonl.rotation.ages[0].every: is 30ns: a number without a unit is nanoseconds: write 30s for seconds"},
 		{"wide", otlp("grpc: {endpoint: '0.0.0.0:4317'}"), "receivers.otlp.protocols.grpc: whoever reaches 0.0.0.0:4317 can send"},
 		{"wide, by name", otlp("http: {endpoint: 'node7:4318', tls: {cert_file: c}}"), "receivers.otlp.protocols.http: whoever reaches node7:4318 can send"},
 		{"wide, every address", otlp("http: {endpoint: ':4318'}"), "whoever reaches :4318 can send"},
@@ -60,6 +68,25 @@ func TestOf(t *testing.T) {
 			require.Contains(t, lines[0], c.want)
 		})
 	}
+}
+
+// In the config of a collector that runs, durations are no texts.
+func TestDurations(t *testing.T) {
+	honeycomb := func(elapsed, timeout time.Duration) []string {
+		return Of(confmap.NewFromStringMap(map[string]any{
+			"exporters": map[string]any{"otlp_http": map[string]any{
+				"endpoint": "https://api.honeycomb.io", "timeout": timeout, "sending_queue": map[string]any{"storage": "s"},
+				"retry_on_failure": map[string]any{"enabled": true, "max_elapsed_time": elapsed},
+			}},
+			"service": map[string]any{"pipelines": map[string]any{"traces": map[string]any{
+				"receivers": []any{"otlp"}, "processors": []any{"memory_limiter"}, "exporters": []any{"otlp_http"},
+			}}},
+		}))
+	}
+	require.Empty(t, honeycomb(0, 30*time.Second))
+	require.Equal(t, []string{"exporters.otlp_http.timeout: is 30ns: a number without a unit is nanoseconds: write 30s for seconds"}, honeycomb(0, 30))
+	require.Equal(t, []string{"exporters.otlp_http.retry_on_failure: what Honeycomb does not take within 5m0s is lost, wherever it waits: " +
+		"max_elapsed_time: 0s tries without an end, and the queue bounds what waits"}, honeycomb(5*time.Minute, 0))
 }
 
 func otlp(protocols string) string {

@@ -6,6 +6,7 @@ package advice // import "github.com/lenscol/lenscol/internal/advice"
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -22,7 +23,7 @@ var elsewhere = map[string]string{
 }
 
 // unknown is what the collector says of a component that it does not have.
-var unknown = regexp.MustCompile(`'([a-z]+)' unknown type: "([a-z0-9_]+)" for id: "[^"]*"( \(valid values: \[[^\]]*\]\))?`)
+var unknown = regexp.MustCompile(`'([a-z]+)' unknown type: "([a-zA-Z0-9_]+)" for id: "[^"]*"(?: \(valid values: \[([^\]]*)\]\))?`)
 
 // Explain adds to an error about components that are not there what to take in their place. Other errors, and nil, stay as they are.
 func Explain(err error) error {
@@ -33,7 +34,12 @@ func Explain(err error) error {
 	for _, match := range unknown.FindAllStringSubmatch(err.Error(), -1) {
 		section, kind := match[1], match[2]
 		fmt.Fprintf(&b, "\nthere is no %s %s in lenscol", kind, strings.TrimSuffix(section, "s"))
-		if instead := elsewhere[section+" "+kind]; instead != "" {
+		instead := elsewhere[section+" "+kind]
+		if meant := nearest(kind, strings.Fields(match[3])); meant != "" && instead == "" {
+			fmt.Fprintf(&b, ", did you mean %s?", meant)
+			continue
+		}
+		if instead != "" {
 			b.WriteString(": " + instead)
 		}
 		b.WriteString("; docs/ocb.md says how to build a collector with both")
@@ -42,4 +48,16 @@ func Explain(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w%s", err, b.String())
+}
+
+// nearest is the type that was probably meant, "" where none is near.
+func nearest(kind string, known []string) (meant string) {
+	slices.Sort(known)
+	best := 3 // Further away is another word.
+	for _, candidate := range known {
+		if d := Distance(kind, candidate); d < best && d < len(candidate)/2 {
+			meant, best = candidate, d
+		}
+	}
+	return meant
 }

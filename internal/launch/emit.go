@@ -4,6 +4,7 @@
 package launch // import "github.com/lenscol/lenscol/internal/launch"
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -24,7 +25,7 @@ const flushEvery = 512
 // Emit sends spans, parents first as [ParseSpans] has them, each root in a trace of its own, and waits until they are exported.
 // The error is of the export: some of the spans, or all, did not arrive.
 func Emit(ctx context.Context, s Session, spans []Span, attrs ...lens.Attr) ([]Emitted, error) {
-	h, _, err := s.start(ctx)
+	h, target, err := s.start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +47,9 @@ func Emit(ctx context.Context, s Session, spans []Span, attrs ...lens.Attr) ([]E
 	err = errors.Join(append(errs, h.ForceFlush(ctx))...)
 	if stop := h.Shutdown(ctx); err == nil {
 		err = stop // else it says the same again
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = cmp.Or(reach(target)(), err) // It does not say where nobody is.
 	}
 	return emitted, err
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/lenscol/lenscol/sdk/rank"
@@ -31,6 +32,8 @@ func (s Session) start(ctx context.Context, opts ...telemetry.Option) (*telemetr
 	if err != nil {
 		return nil, telemetry.Target{}, err
 	}
+	// What fails is returned at the end; the SDK would print it as well, in lines of its own.
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
 	cfg.Enabled = !strings.EqualFold(strings.TrimSpace(os.Getenv("OTEL_SDK_DISABLED")), "true")
 	cfg.TracesEnabled, cfg.MetricsEnabled, cfg.LogsEnabled = true, false, false
 	host, _ := os.Hostname() // "" where the system has none

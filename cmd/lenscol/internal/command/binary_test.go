@@ -207,7 +207,7 @@ func TestBinaryErrorsArePrintedOnce(t *testing.T) {
 	}{
 		{"flag", []string{"--confg", "x"}, 2, "lenscol: error: unknown flag: --confg, did you mean --config?\n"},
 		{"command", []string{"validat"}, 2, "lenscol: error: unknown command \"validat\", did you mean \"lenscol validate\"? `lenscol --help` lists all commands\n"},
-		{"config", []string{"validate", "--config", "lenscol:nothing"}, 1, "lenscol: error: failed to get config: cannot resolve the configuration: " +
+		{"config", []string{"validate", "--config", "lenscol:nothing"}, 1, "lenscol: error: cannot resolve the configuration: " +
 			"cannot retrieve the configuration: no embedded config \"nothing\", there are: " + strings.Join(configs.Names(), ", ") + "\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -254,6 +254,7 @@ func TestBinaryValidatesEveryEmbeddedConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, stderr, code := runBinary(t, env, "validate", "--config", "lenscol:"+name)
 			require.Zero(t, code, stderr)
+			require.Empty(t, stderr, "nothing is wrong with our own")
 			text, stderr, code := runBinary(t, nil, "configs", "show", name)
 			require.Zero(t, code, stderr)
 			file := filepath.Join(t.TempDir(), "shown.yaml")
@@ -276,8 +277,8 @@ service: {pipelines: {metrics: {receivers: [otlp], processors: [batch], exporter
 	stdout, stderr, code := runBinary(t, nil, "validate", "--config", file)
 	require.Zero(t, code, stderr)
 	require.Empty(t, stdout)
-	require.Equal(t, 4, strings.Count(stderr, "lenscol: warning: "), stderr)
-	for _, text := range []string{"no memory_limiter", "batch before 2 exporters", "waits in memory", "without x-honeycomb-dataset"} {
+	require.Equal(t, 5, strings.Count(stderr, "lenscol: warning: "), stderr)
+	for _, text := range []string{"no memory_limiter", "batch before 2 exporters", "waits in memory", "within 5m0s is lost", "without x-honeycomb-dataset"} {
 		require.Contains(t, stderr, text)
 	}
 	require.NotContains(t, stderr, "very-secret")

@@ -6,6 +6,7 @@
 package command // import "github.com/lenscol/lenscol/cmd/lenscol/internal/command"
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -53,7 +54,7 @@ refused, and what ran before runs on. SIGINT and SIGTERM end it after what was t
 			cmd.Args = noArguments
 		}
 		if cmd.Name() == "validate" {
-			adviseAfter(cmd, set)
+			advise(cmd, set)
 		}
 		if cmd.Name() == "print-config" {
 			cmd.Long = "Prints the config that would run: all sources merged, variables expanded, defaults filled in.\n\n" +
@@ -67,8 +68,22 @@ refused, and what ran before runs on. SIGINT and SIGTERM end it after what was t
 	root.AddCommand(newConfigsCommand(), newVersionCommand(set.BuildInfo, commit), newDemoCommand(), newStrategiesCommand(), newJSONLCommand(),
 		newDoctorCommand(resource.System{}), newSlurmAttrsCommand(resource.System{}), newEmitSpansCommand(), newExecCommand(), newReckonCommand(), newPerfettoCommand(), newReportCommand(), newManCommand(),
 		newWaitCommand(), newStatusCommand(), newTopCommand())
+	checkHelp(root)
 	markUsage(root)
 	return root
+}
+
+// checkHelp has cobra's help command refuse what it does not know, which it answers with the help of root and 0.
+func checkHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"}) // It is there.
+	help.Args = func(_ *cobra.Command, args []string) error {
+		of, rest, err := root.Find(args)
+		if err != nil || len(rest) == 0 {
+			return err
+		}
+		return noArguments(of, rest)
+	}
 }
 
 // describeFlags rewrites the help of upstream's flags: shorter, and without a default of seventy feature gates.
@@ -81,6 +96,18 @@ func describeFlags(flags *pflag.FlagSet) {
 		flag := flags.Lookup(name)
 		flag.Usage, flag.DefValue = usage, ""
 	}
+	config := flags.Lookup("config")
+	config.Value = filledFlag{config.Value}
+}
+
+// filledFlag is a flag that takes no empty value, as of a variable in a script that is not set.
+type filledFlag struct{ pflag.Value }
+
+func (f filledFlag) Set(v string) error {
+	if v == "" {
+		return errors.New("it is empty")
+	}
+	return f.Value.Set(v)
 }
 
 // completeConfig completes `--config lenscol:`; a value of another scheme is completed as a file.

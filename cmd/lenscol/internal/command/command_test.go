@@ -94,6 +94,8 @@ func TestUnknownIsAnErrorWithASuggestion(t *testing.T) {
 		{"file after a command", "validate my.yaml", `"lenscol validate" takes no argument "my.yaml", did you mean --config my.yaml?`},
 		{"embedded config after a command", "validate lenscol:archive", `"lenscol validate" takes no argument "lenscol:archive", did you mean --config lenscol:archive?`},
 		{"argument", "version now", `"lenscol version" takes no argument, got "now"`},
+		{"help of a command", "help validat", `unknown command "validat", did you mean "lenscol validate"? ` + "`lenscol --help` lists all commands"},
+		{"variable that is not set", "--config=", `invalid argument "" for "--config" flag: it is empty, ` + "`lenscol --help` lists all flags"},
 		{"embedded config", "configs show archiv", `no embedded config "archiv", there are: ` + strings.Join(configs.Names(), ", ")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,15 +103,6 @@ func TestUnknownIsAnErrorWithASuggestion(t *testing.T) {
 			require.EqualError(t, err, tt.want)
 			require.Empty(t, stdout)
 		})
-	}
-}
-
-func TestDistance(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"set", "", 3}, {"", "set", 3}, {"set", "set", 0}, {"confg", "config", 1}, {"prot", "port", 2}, {"kitten", "sitting", 3}} {
-		require.Equal(t, tt.want, distance(tt.a, tt.b), "%s, %s", tt.a, tt.b)
 	}
 }
 

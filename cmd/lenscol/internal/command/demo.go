@@ -12,10 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -23,6 +23,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+
+	"github.com/lenscol/lenscol/internal/archive"
 )
 
 func newDemoCommand() *cobra.Command {
@@ -49,7 +51,11 @@ Start lenscol in one terminal and this in another.`,
 			if run == "" {
 				run = newRunID()
 			}
-			s := &otlpSender{base: strings.TrimRight(endpoint, "/")}
+			to, err := archive.ParseEndpoint(endpoint)
+			if err != nil {
+				return usage(err)
+			}
+			s := &otlpSender{base: to.String()}
 			if err := sendDemo(cmd.Context(), s, demoRun{id: run, ranks: ranks, steps: steps}, interval); err != nil {
 				return err
 			}
@@ -79,7 +85,7 @@ and the five slowest steps (rank, step, milliseconds), without jq:
 `
 
 func demoEndpoint() string {
-	return "http://" + listenHost() + ":" + cmp.Or(os.Getenv("LENSCOL_HTTP_PORT"), "4318")
+	return "http://" + net.JoinHostPort(listenHost(), cmp.Or(os.Getenv("LENSCOL_HTTP_PORT"), "4318"))
 }
 
 func newRunID() string {

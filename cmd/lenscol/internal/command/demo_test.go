@@ -97,7 +97,7 @@ func TestDemoErrors(t *testing.T) {
 	require.NoError(t, err)
 	for _, tt := range []struct{ name, endpoint, want string }{
 		{"nobody listens", "http://127.0.0.1:1", "no collector listens at http://127.0.0.1:1: start one with `lenscol` in another terminal, or name another with --endpoint"},
-		{"no URL", "127.0.0.1:4318", "--endpoint 127.0.0.1:4318: "},
+		{"no URL", "127.0.0.1:4318", `--endpoint: "127.0.0.1:4318" is not a URL like http://127.0.0.1:4318`},
 		{"refused", answer(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "busy", http.StatusServiceUnavailable) }), `/v1/traces answered 503 Service Unavailable: "busy\n"`},
 		{"rejected in part", answer(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(partialBytes) }), "rejected 2 of 5 spans: too many"},
 		{"not OTLP", answer(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }), "answered with what is not OTLP"},

@@ -35,6 +35,8 @@ func TestBinaryLaunchExitCodes(t *testing.T) {
 		{"spans", "emit-spans --service s --span a,1,2", console, 0, "SECONDS"},
 		{"dry run", "emit-spans --service s --span a,1,2 --dry-run", away, 0, "SECONDS"},
 		{"nobody takes them", "emit-spans --service s --span a,1,2", away, 2, "emit spans"},
+		{"nobody takes them, gRPC", "emit-spans --service s --span a,1,2", append(away[:1:1], "OTEL_EXPORTER_OTLP_TIMEOUT=300"), 2,
+			"emit spans: nobody takes spans at " + gone.Addr().String()},
 		{"bad setting", "emit-spans --service s --span a,1,2", []string{"NEMO_LENS_EXPORTER=pigeon"}, 2, "NEMO_LENS_EXPORTER"},
 		{"no command", "exec --name x", console, 2, "the command is missing"},
 		{"its own flags", "exec sh -c true --name x", console, 0, ""},
@@ -49,6 +51,19 @@ func TestBinaryLaunchExitCodes(t *testing.T) {
 				require.Empty(t, stdout, "nothing is emitted")
 			}
 		})
+	}
+}
+
+// A collector that is away is a line on stderr, and no more.
+func TestBinaryExecWithoutCollector(t *testing.T) {
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, gone.Close())
+	for _, protocol := range []string{"grpc", "grpc", "grpc", "http/protobuf", "http/json"} {
+		env := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + gone.Addr().String(), "OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol}
+		_, stderr, code := runBinary(t, env, "exec", "--", "sh", "-c", "exit 3")
+		require.Equal(t, 3, code)
+		require.Regexp(t, `^lenscol exec: the span was not sent: nobody takes spans at [^\n]*\n$`, stderr)
 	}
 }
 

@@ -4,6 +4,7 @@
 package command // import "github.com/lenscol/lenscol/cmd/lenscol/internal/command"
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -109,12 +110,10 @@ func (p *portsFlag) export(read map[string]int) (release func(), err error) {
 	return release, nil
 }
 
-// listenHost is the address that the embedded configs bind.
+// listenHost is the address that the embedded configs bind. They need an IPv6 address in brackets; here it is without.
 func listenHost() string {
-	if host := os.Getenv("LENSCOL_HOST"); host != "" {
-		return host
-	}
-	return "127.0.0.1"
+	host := cmp.Or(os.Getenv("LENSCOL_HOST"), "127.0.0.1")
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
 // portFileText is what a job script sources to send its telemetry here: shell exports, quoted where needed.
@@ -165,6 +164,9 @@ func (a *agent) writePortFile(snap *snapshot) error {
 func (a *agent) removeStalePortFile() error {
 	if a.portFile == "" {
 		return nil
+	}
+	if info, err := os.Lstat(a.portFile); err == nil && info.IsDir() {
+		return fmt.Errorf("--port-file %s: is a folder, it must be a file to write", a.portFile)
 	}
 	if err := os.Remove(a.portFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("--port-file %s: %w", a.portFile, err)

@@ -117,6 +117,25 @@ func TestPortsAutoPicksAnewWhenAnotherProcessWasFaster(t *testing.T) {
 	require.Contains(t, a.stderr.String(), "127.0.0.1:"+os.Getenv("LENSCOL_GRPC_PORT"))
 }
 
+// The configs want an IPv6 address in brackets, as in [::1]:4317; what puts a port behind it does not.
+func TestHostIsIPv6(t *testing.T) {
+	for host, want := range map[string]string{"": "127.0.0.1", "[::1]": "::1", "::1": "::1", "node7": "node7"} {
+		t.Setenv("LENSCOL_HOST", host)
+		require.Equal(t, want, listenHost())
+	}
+	t.Setenv("LENSCOL_HOST", "[::1]")
+	t.Setenv("LENSCOL_HTTP_PORT", "14318")
+	require.Equal(t, "http://[::1]:14318", demoEndpoint())
+}
+
+func TestPortFileIsAFolder(t *testing.T) {
+	folder := t.TempDir()
+	a := newTestAgent(t, testSettings(), variablesConfig)
+	a.portFile = folder
+	require.EqualError(t, a.run(t.Context()), "--port-file "+folder+": is a folder, it must be a file to write")
+	require.DirExists(t, folder)
+}
+
 func TestPortFile(t *testing.T) {
 	keepVariables(t, "grpc")
 	file := filepath.Join(t.TempDir(), "ports.env")

@@ -81,6 +81,9 @@ func (r *reckoning) run(cmd *cobra.Command) error {
 	if (r.job == "") == (r.from == "") {
 		return usage(errors.New("needs one of --job ID and --from FILE"))
 	}
+	if r.endpoint != "" && r.output != "" {
+		return usage(errors.New("--endpoint and --output both say where the spans go: give one of them"))
+	}
 	for _, layer := range r.layers {
 		if !slices.Contains(reckon.Layers, layer) {
 			return usage(fmt.Errorf("--layers: %q must be records or job", layer))
@@ -171,6 +174,10 @@ type target struct {
 // target is that of --endpoint, else that of the environment, or nil where the spans go to a file.
 func (r *reckoning) target() (*target, error) {
 	endpoint, protocol := r.endpoint, r.protocol
+	named := func(err error) error { return err }
+	if endpoint != "" {
+		named = usage
+	}
 	headers, err := parseHeaders(r.headers)
 	if err != nil {
 		return nil, usage(err)
@@ -205,11 +212,11 @@ func (r *reckoning) target() (*target, error) {
 	}
 	url, err := archive.ParseEndpoint(endpoint)
 	if err != nil {
-		return nil, err
+		return nil, named(err)
 	}
 	sender, err := archive.NewSender(url, protocol, headers)
 	if err != nil {
-		return nil, err
+		return nil, named(err)
 	}
 	return &target{sender, url.Redacted()}, nil
 }

@@ -46,7 +46,9 @@ func TestBinaryReckon(t *testing.T) {
 		{"--from " + source + " --layers all", 2, `"all" must be records or job`},
 		{"--from " + source + " --time-zone Mars", 2, "Mars"},
 		{"--from " + source + " -o out --to xml", 2, "xml"},
-		{"--from " + source + " --endpoint 127.0.0.1:1", 1, "is not a URL"},
+		{"--from " + source + " --endpoint 127.0.0.1:1", 2, "is not a URL"},
+		{"--from " + source + " --endpoint http://127.0.0.1:1 --protocol smoke", 2, "is not one of grpc, http"},
+		{"--from " + source + " --endpoint http://127.0.0.1:1 -o out", 2, "--endpoint and --output both say where the spans go"},
 		{"--from " + source + " --endpoint http://127.0.0.1:1 --retry-for 10ms", 1, "127.0.0.1:1"},
 		{"--from " + source + " --dry-run --infra-steps train", 0, ""},
 	} {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -28,32 +29,58 @@ type snapshot struct {
 	effective *confmap.Conf                 // what it comes to: defaults filled in, secrets redacted
 }
 
-// readSnapshot reads the config of set's URIs through set's providers, expands it and validates it.
+// readSnapshot reads the config of set's URIs through set's providers, expands it and validates it. Beside an error the snapshot is what was read
+// until then.
 func readSnapshot(ctx context.Context, set otelcol.CollectorSettings, logger *zap.Logger) (*snapshot, error) {
 	snap := &snapshot{retrieved: map[string]*confmap.Retrieved{}, effective: confmap.New()}
 	factories, err := set.Factories()
 	if err != nil {
-		return nil, fmt.Errorf("make the component factories: %w", err)
+		return snap, fmt.Errorf("make the component factories: %w", err)
 	}
 	providerSet := snap.serve(set).ConfigProviderSettings
 	providerSet.ResolverSettings.ProviderSettings.Logger = logger
 	providerSet.ResolverSettings.ConverterSettings.Logger = logger
 	provider, err := otelcol.NewConfigProvider(providerSet)
 	if err != nil {
-		return nil, err
+		return snap, err
 	}
 	defer func() { _ = provider.Shutdown(ctx) }() // Nothing was watched, so nothing is to release.
 	cfg, err := provider.Get(ctx, factories)
 	if err != nil {
-		return nil, advice.Explain(err)
+		return snap, snap.nameFile(set.ConfigProviderSettings.ResolverSettings.URIs, advice.Explain(err))
 	}
 	if err := confmap.Validate(cfg); err != nil {
-		return nil, err
+		return snap, err
 	}
 	if err := snap.effective.Marshal(cfg); err != nil {
-		return nil, fmt.Errorf("marshal the config: %w", err)
+		return snap, fmt.Errorf("marshal the config: %w", err)
 	}
 	return snap, nil
+}
+
+// nameFile says of an error about a file that is no config which of the files it is.
+func (s *snapshot) nameFile(uris []string, err error) error {
+	for _, uri := range uris {
+		retrieved, ok := s.retrieved["file:"+strings.TrimPrefix(uri, "file:")]
+		if !ok {
+			continue
+		}
+		if _, notConfig := retrieved.AsConf(); notConfig != nil {
+			return fmt.Errorf("%s: %w", uri, notConfig)
+		}
+	}
+	return err
+}
+
+// unsetVariables says which variables the config takes without a default, and are not set or empty.
+func (s *snapshot) unsetVariables() (lines []string) {
+	for _, uri := range sortedKeys(s.retrieved) {
+		name, isEnv := strings.CutPrefix(uri, "env:")
+		if isEnv && !strings.Contains(name, ":-") && os.Getenv(name) == "" {
+			lines = append(lines, fmt.Sprintf("${env:%s}: the variable is not set, and the config has no default for it: there is nothing in its place", name))
+		}
+	}
+	return lines
 }
 
 // serve returns set with providers that answer from s, and ask the real one only for what s has not seen yet.

@@ -6,11 +6,12 @@ package command // import "github.com/lenscol/lenscol/cmd/lenscol/internal/comma
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/lenscol/lenscol/internal/advice"
 )
 
 // noArguments refuses positional arguments and says what was probably meant.
@@ -45,7 +46,7 @@ func suggestFlag(cmd *cobra.Command, err error) error {
 	}
 	nearest, best := "", 3 // Further away is another word.
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		d := distance(name, f.Name)
+		d := advice.Distance(name, f.Name)
 		if strings.HasPrefix(f.Name, name) && len(name) > 1 {
 			d = 1
 		}
@@ -57,25 +58,4 @@ func suggestFlag(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w, `%s --help` lists all flags", err, cmd.CommandPath())
 	}
 	return fmt.Errorf("%w, did you mean --%s?", err, nearest)
-}
-
-// distance is the number of letters to insert, delete or replace to turn a into b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = slices.Min([]int{row[j] + 1, row[j+1] + 1, cost})
-		}
-	}
-	return row[len(b)]
 }

@@ -84,8 +84,11 @@ func TestTopIsAsTheDocsShow(t *testing.T) {
 func TestTopWithoutRuns(t *testing.T) {
 	out, err := top(t, "--once", "--endpoint", topServer(t, false))
 	require.NoError(t, err)
-	require.Contains(t, out, "No run has sent anything yet.")
+	require.Contains(t, out, "Telemetry comes, and no run is seen in it: run_id_enricher and rank_gate see runs.")
 	require.Contains(t, out, "otlp_http/far")
+
+	t.Setenv("LENSCOL_HTTP_PORT", "24318")
+	require.Contains(t, (&picture{}).text(-1, mostWorst), "No run has sent anything yet. Point a job at this collector:\n  export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:24318 ")
 }
 
 func TestTopJSON(t *testing.T) {

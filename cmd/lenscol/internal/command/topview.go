@@ -23,13 +23,28 @@ const mostWorst = 8
 func (p *picture) text(at, worst int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lenscol %s: %s since %s\n\n", printable(p.Health.Version), printable(string(p.Health.Status)), timeOf(p.Health.Since))
-	if at < 0 {
-		b.WriteString("No run has sent anything yet. Point a job at this collector:\n  export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n\n")
-	} else {
+	switch {
+	case at >= 0:
 		p.run(&b, at, worst)
+	case p.sent():
+		b.WriteString("Telemetry comes, and no run is seen in it: run_id_enricher and rank_gate see runs. Of the embedded configs lenscol:archive has neither;\nlenscol:sidecar and most others have one.\n\n")
+	default:
+		fmt.Fprintf(&b, "No run has sent anything yet. Point a job at this collector:\n  export OTEL_EXPORTER_OTLP_ENDPOINT=%s OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n\n", demoEndpoint())
 	}
 	p.exporters(&b)
 	return b.String()
+}
+
+// sent says whether an exporter has sent anything.
+func (p *picture) sent() bool {
+	for _, pipeline := range p.Pipelines.Pipelines {
+		for _, e := range pipeline.Exporters {
+			if e.Sent > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (p *picture) run(b *strings.Builder, at, worst int) {
