@@ -45,5 +45,5 @@ func freeBytes(f *os.File) (int64, error) {
 	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
 		return 0, err
 	}
-	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // other types on other systems
+	return int64(st.Bavail) * blockBytes(&st), nil //nolint:unconvert // other types on other systems
 }
