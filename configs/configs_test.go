@@ -129,10 +129,10 @@ func TestEveryQueue(t *testing.T) {
 				if !ok || queue["enabled"] == false {
 					continue
 				}
+				require.Equal(t, true, queue["block_on_overflow"], id)
 				if kind != "weave" { // It has these as its defaults.
 					require.Equal(t, "bytes", queue["sizer"], id)
 					require.NotZero(t, queue["queue_size"], id)
-					require.Equal(t, true, queue["block_on_overflow"], id)
 					retry, _ := exporter["retry_on_failure"].(map[string]any)
 					require.Equal(t, true, retry["enabled"], id)
 					require.Equal(t, "0s", retry["max_elapsed_time"], id)

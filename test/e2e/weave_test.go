@@ -132,6 +132,49 @@ func TestWeaveSpanAlone(t *testing.T) {
 	collector.Stop()
 }
 
+// TestWeaveQueueFull sends more than the queue of the shipped config holds, here a small one, to a Weave that is down: senders wait, and are not refused,
+// since the archive would have twice what they send again. A collector that ends lets them go.
+func TestWeaveQueueFull(t *testing.T) {
+	weave := weavetest.NewHandler(weavetest.Options{})
+	defer weave.Close()
+	address := "127.0.0.1:" + testbed.FreePort(t)
+	const batches, size = 40, 50
+	collector, _ := startWeave(t, "http://"+address, `
+exporters:
+  weave:
+    timeout: 2s
+    retry_on_failure: {initial_interval: 20ms, max_interval: 200ms}
+    sending_queue: {queue_size: 20000, batch: {flush_timeout: 100ms, min_size: 100}}
+`)
+	send := func(first int) (answers chan error) {
+		answers = make(chan error, batches)
+		for i := range batches {
+			td := ptrace.NewTraces()
+			addWeaveSpans(td, "llm", uint64((first+i)*size+1), size)
+			body, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(td)
+			require.NoError(t, err)
+			client := collector.Client()
+			t.Cleanup(client.Close)
+			go func() { answers <- client.GRPC(t.Context(), "traces", body, true) }()
+		}
+		return answers
+	}
+	answers := send(0)
+	for len(answers) < 3 { // The others wait.
+		time.Sleep(10 * time.Millisecond)
+	}
+	serve(t, address, weave)
+	for range batches {
+		require.NoError(t, <-answers)
+	}
+	require.Eventually(t, func() bool { return len(weave.Calls("acme/llm")) == batches*size }, time.Minute, 10*time.Millisecond)
+
+	weave.Script(weavetest.Answer{Hang: true})
+	send(batches)
+	require.Eventually(t, func() bool { return weave.Stats().Requests > 0 }, time.Minute, 10*time.Millisecond)
+	collector.Stop()
+}
+
 // TestWeaveSIGKILL kills the shipped config while batches wait on disk for a Weave that is down, twice, and while the rest is being sent: every span that was
 // acknowledged is a call in the end, and one call alone.
 func TestWeaveSIGKILL(t *testing.T) {
