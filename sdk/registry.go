@@ -34,7 +34,7 @@ type Registry struct {
 // registered is never changed once it is stored.
 type registered struct {
 	sets    map[string]GroupSet // by namespace
-	owners  map[string]string   // namespace by group
+	owners  map[string]string   // namespace by group, one of those that share it
 	presets map[string][]string // sorted, live groups only, `all` among them
 }
 
@@ -54,10 +54,12 @@ func newRegistry(fallback ...GroupSet) *Registry {
 }
 
 // Register adds the groups and presets of set, their names trimmed and in lower case. With allowOverride, a namespace that is
-// there already is replaced as a whole.
+// there already is replaced as a whole, and a group that another namespace has too is of both, as `job` and `rollout` are of
+// NeMo RL and NeMo Gym.
 //
-// The error is [ErrRegister] when the namespace, the list of groups or a name is empty, when something is named `all`, when
-// the namespace is taken, when another namespace owns a group, and when a preset lists a group that nobody registered.
+// The error is [ErrRegister] when the namespace, the list of groups or a name is empty, when something is named `all`, when a
+// preset lists a group that nobody registered, and, without allowOverride, when the namespace is taken or another owns a
+// group.
 func (r *Registry) Register(set GroupSet, allowOverride bool) error {
 	set = set.normal()
 	if err := r.register(set, allowOverride); err != nil {
@@ -81,8 +83,8 @@ func (r *Registry) register(set GroupSet, allowOverride bool) error {
 	owners := make(map[string]string)
 	for namespace, other := range sets {
 		for _, group := range other.Groups {
-			if namespace != set.Namespace && slices.Contains(set.Groups, group) {
-				return fmt.Errorf("group %q is owned by namespace %q", group, namespace)
+			if namespace != set.Namespace && slices.Contains(set.Groups, group) && !allowOverride {
+				return fmt.Errorf("group %q is owned by namespace %q; override it to share the group", group, namespace)
 			}
 			owners[group] = namespace
 		}

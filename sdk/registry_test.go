@@ -107,7 +107,7 @@ func TestRegisterRefuses(t *testing.T) {
 		{"a preset all", GroupSet{Namespace: "a", Groups: one, Presets: map[string][]string{" all": one}}, `span groups: register namespace "a": the name "all" is every group, choose another`},
 		{"a preset of unknown groups", GroupSet{Namespace: "a", Groups: one, Presets: map[string][]string{"p": {"y"}}}, `span groups: register namespace "a": preset "p": nobody registered the group "y"`},
 		{"a namespace that is taken", GroupSet{Namespace: "Taken", Groups: one}, `span groups: register namespace "taken": it is taken; override it or choose another`},
-		{"another's group", GroupSet{Namespace: "a", Groups: []string{"OWNED"}}, `span groups: register namespace "a": group "owned" is owned by namespace "taken"`},
+		{"another's group", GroupSet{Namespace: "a", Groups: []string{"OWNED"}}, `span groups: register namespace "a": group "owned" is owned by namespace "taken"; override it to share the group`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := NewRegistry()
@@ -119,6 +119,24 @@ func TestRegisterRefuses(t *testing.T) {
 			require.Equal(t, []string{"taken"}, r.Namespaces())
 		})
 	}
+}
+
+// NeMo RL and NeMo Gym in one process: job and rollout are of both.
+func TestGroupsThatNamespacesShare(t *testing.T) {
+	r := NewRegistry()
+	require.ErrorIs(t, r.Register(GroupSet{Namespace: "lens", Groups: []string{"job"}, Presets: map[string][]string{"p": {"nobody's"}}}, true), ErrRegister)
+	require.NoError(t, r.Register(RLGroups(), true))
+	require.NoError(t, r.Register(GymGroups(), true))
+	enabled, pending := r.Resolve("default")
+	require.Empty(t, pending)
+	require.Equal(t, []string{"checkpoint", "evaluate", "http_client", "job", "model_init", "rollout", "server", "setup", "startup"}, enabled)
+
+	require.NoError(t, r.Unregister("nemo_rl"))
+	enabled, pending = r.Resolve("job,rollout,step")
+	require.Equal(t, []string{"job", "rollout"}, enabled, "they are Gym's too")
+	require.Equal(t, []string{"step"}, pending)
+	require.NoError(t, r.Unregister("nemo_gym"))
+	require.Empty(t, r.Groups())
 }
 
 func TestRegistryNormalizesNames(t *testing.T) {
