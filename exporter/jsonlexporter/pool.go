@@ -113,7 +113,7 @@ func newPool(e *jsonlExporter) (*pool, error) {
 		return nil, errors.Join(err, root.close())
 	}
 	if template.partitioned() {
-		if err = probe(root); err != nil {
+		if template.foldsCase, err = probe(root); err != nil {
 			p.index.release()
 			return nil, errors.Join(err, root.close())
 		}
@@ -174,18 +174,19 @@ func (p *pool) startUpload() error {
 	return p.upload.Start(ctx)
 }
 
-// probe finds out at start whether files can be made below the root.
-func probe(root *rootFolder) error {
+// probe finds out at start whether files can be made below the root, and whether the case of their names says nothing there.
+func probe(root *rootFolder) (foldsCase bool, err error) {
 	name := fmt.Sprintf(".probe-%d", os.Getpid())
 	f, err := root.get().OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("write below %s: %w", root.path, err)
+		return false, fmt.Errorf("write below %s: %w", root.path, err)
 	}
+	_, otherErr := root.get().Lstat(strings.ToUpper(name))
 	err = root.get().Remove(name)
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil // Another process of the same pid was as fast: containers often have pid 1.
 	}
-	return errors.Join(f.Close(), err)
+	return otherErr == nil, errors.Join(f.Close(), err)
 }
 
 // route returns the path for a resource, and whether it is the one for all that is beyond the bound of partitions.

@@ -29,6 +29,8 @@ type pathTemplate struct {
 	ext   string         // what compression adds
 	depth int            // folders below root
 	match *regexp.Regexp // the paths below root that it can render, with any compression; its groups are dates
+
+	foldsCase bool // the file system does not tell letters by their case
 }
 
 type templatePart struct {
@@ -136,7 +138,7 @@ func (t *pathTemplate) render(r *rendered, signal string, attrs pcommon.Map, now
 				value = unknownValue
 				r.missing++
 			}
-			r.path = appendName(r.path, value)
+			r.path = appendName(r.path, value, t.foldsCase)
 			r.key = append(r.key, r.path[start:]...)
 		}
 	}
@@ -201,12 +203,14 @@ func (p templatePart) value(attrs pcommon.Map) string {
 }
 
 // appendName writes a value as a part of a file name. What it has to change it marks with a hash of the whole value, so that
-// two values share a name only where they are equal.
-func appendName(b []byte, value string) []byte {
+// two values share a name only where they are equal. Where case is folded, it changes upper case.
+func appendName(b []byte, value string, foldsCase bool) []byte {
 	start := len(b)
 	for i := 0; i < len(value) && len(b)-start < maxNameBytes; i++ {
 		c := value[i]
 		switch {
+		case foldsCase && 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("_+=@,-", c) >= 0:
 		case c == '.' && i > 0:
 		default:

@@ -86,13 +86,35 @@ func TestNames(t *testing.T) {
 		"común":         "com__n-" + hashOf("común"),
 		long:            long[:maxNameBytes] + "-" + hashOf(long),
 	} {
-		got := string(appendName(nil, value))
+		got := string(appendName(nil, value, false))
 		want = strings.Replace(want, "_.____etc", "_.____etc", 1)
 		if value == "../../etc" {
 			want = "_._.._etc-" + hashOf(value)
 		}
 		require.Equal(t, want, got, "%q", value)
 	}
+}
+
+// TestNamesWhereCaseIsFolded: on a file system that does not tell letters by their case, values that differ in it alone have files of their own
+// too, else the second would wait for the lock of the first for ever.
+func TestNamesWhereCaseIsFolded(t *testing.T) {
+	template, err := parsePath("d/{run}/{rank}.jsonl", CompressionNone)
+	require.NoError(t, err)
+	template.foldsCase = true
+	seen := map[string]string{}
+	for _, run := range []string{"run-a", "Run-a", "RUN-A", "RUN-a", "run-a-" + hashOf("RUN-A")} {
+		attrs := pcommon.NewMap()
+		attrs.PutStr(semconv.RunID, run)
+		var r rendered
+		template.render(&r, "traces", attrs, someDay)
+		name := strings.ToLower(string(r.path))
+		require.Equal(t, name, string(r.path))
+		require.NotContains(t, seen, name)
+		seen[name] = run
+		_, ours := template.keyOf(name)
+		require.True(t, ours)
+	}
+	require.Equal(t, "run-a", seen["run-a/unknown.jsonl"], "what has no upper case stands as it is")
 }
 
 // FuzzPartitionNames: whatever a sender says, a path stays beneath the root, its names fit a file system, and only equal
@@ -132,7 +154,7 @@ func FuzzPartitionNames(f *testing.F) {
 		require.NoError(t, file.Close())
 		require.NoError(t, root.RemoveAll(parts[0]))
 		if run != value && run != "" && value != "" {
-			require.NotEqual(t, string(appendName(nil, run)), string(appendName(nil, value)))
+			require.NotEqual(t, string(appendName(nil, run, false)), string(appendName(nil, value, false)))
 		}
 	})
 }
