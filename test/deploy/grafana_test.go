@@ -64,9 +64,11 @@ func observe(t *testing.T) *observed {
 	collector := testbed.Start(t, testbed.Options{
 		Args: []string{"--config", "lenscol:prometheus", "--config", "lenscol:jaeger",
 			"--set", "exporters.otlp_grpc.sending_queue={queue_size: 1, sizer: requests, num_consumers: 1}",
+			"--set", "exporters.weave={api_key: " + strings.Repeat("f", 40) + ", base_url: http://127.0.0.1:1}", // It drops all, for want of a project.
+			"--set", "service.pipelines.traces.exporters=[otlp_grpc, jsonl, weave]",
 			"--set", "exporters.otlp_grpc.retry_on_failure.enabled=false", "--set", "exporters.otlp_grpc.timeout=2s", "--set", "exporters.otlp_grpc.compression=none"},
 		Env: []string{"LENSCOL_JAEGER=" + deaf(t), "LENSCOL_METRICS_PORT=" + own, "LENSCOL_PROMETHEUS_PORT=" + jobs,
-			"LENSCOL_HEALTH_PORT=" + testbed.FreePort(t)},
+			"LENSCOL_HEALTH_PORT=" + testbed.FreePort(t), "WANDB_ENTITY=", "WANDB_PROJECT="},
 	})
 	o := &observed{startPrometheus(t, "127.0.0.1:"+own, "127.0.0.1:"+jobs), collector, collector.Client(), simulated{id: "run-1", began: time.Now()}}
 	for range 6 {
@@ -191,6 +193,7 @@ func TestGrafana(t *testing.T) {
 	t.Run("alerts", func(t *testing.T) {
 		o.raised(t, "LensIterationsSkipped")
 		o.raised(t, "LenscolLosesData")
+		o.raised(t, "LenscolWeaveLosesSpans")
 		o.raised(t, "LenscolQueueFills")
 		require.Equal(t, "inactive", o.alerts(t)["LensRankSilent"])
 		require.Equal(t, "inactive", o.alerts(t)["LensRunRestarted"])
