@@ -90,6 +90,25 @@ func TestDaemonsetToGateway(t *testing.T) {
 	}, "telemetry at the gateway")
 	require.ElementsMatch(t, []string{"step of rank 0", "error of rank 3", "of no rank"}, names(archived(t, folder, "traces", "span")))
 
+	// Spans of prompts: each request is far below the 8 MiB that a gateway takes at once, and a batch of 1,024 spans would be far above.
+	const prompts = 11 * 100
+	for range 11 {
+		var requests []span
+		for range 100 {
+			requests = append(requests, span{name: "prompt", attrs: attributes{"prompt": strings.Repeat("x", 9<<10)}})
+		}
+		send(t, node, traces(requests...))
+	}
+	count := func(name string) (n int) {
+		for _, of := range names(archived(t, folder, "traces", "span")) {
+			if of == name {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(t, func() bool { return count("prompt") == prompts }, "all prompts at the gateway")
+
 	wrong := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(wrong, []byte("another"), 0o600))
 	stranger := start(t, "daemonset", testbed.Options{Env: []string{backend, "LENSCOL_BACKEND_TOKEN_FILE=" + wrong, "SSL_CERT_FILE=" + s.cert}})
