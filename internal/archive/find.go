@@ -28,6 +28,7 @@ type Input struct {
 
 	stamp string
 	info  fs.FileInfo // of the file that was found, nil where that is not known
+	err   error       // of a folder that cannot be read
 }
 
 // Name is how errors and reports call the file.
@@ -50,7 +51,8 @@ var (
 // Find lists the files that the arguments name: a file as it is, a folder with all files of an archive in it and below, Stdin. Within a
 // series they stand in the order in which they were written, the active file last. A file that is named twice is listed once.
 //
-// Of a folder, hidden files, locks, symbolic links and files of other names are left out.
+// Of a folder, hidden files, locks, symbolic links and files of other names are left out. A folder in it that cannot be read is an input that
+// cannot be opened.
 func Find(args []string) ([]Input, error) {
 	var found []Input
 	seen := map[string]bool{}
@@ -103,9 +105,12 @@ func walk(arg string, add func(Input)) error {
 		switch {
 		case os.IsNotExist(err) && path != top: // A folder that was removed since.
 			return nil
+		case err != nil && path != top:
+			add(Input{Path: path, Root: arg, Series: path, err: err})
+			return nil
 		case err != nil:
 			return err
-		case path != top && strings.HasPrefix(entry.Name(), "."):
+		case path != top && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "lost+found"):
 			if entry.IsDir() {
 				return fs.SkipDir
 			}
@@ -137,6 +142,9 @@ func newInput(path, root string, info fs.FileInfo) Input {
 // open opens the file that was found, under the name that it has by now: an active file may be rotated while others are read, and the next
 // one of its series has its name then. Where it is gone, what has its name is opened.
 func (in Input) open() (*os.File, error) {
+	if in.err != nil {
+		return nil, in.err
+	}
 	f, err := os.Open(in.Path)
 	if in.info == nil || err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && in.is(f.Stat()) {
 		return f, err
