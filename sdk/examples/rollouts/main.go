@@ -108,7 +108,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer, 
 	case "driver":
 		return report(ctx, newDriver(s, tel.Meter()), stdout)
 	case "all":
-		return all(ctx, s, func(target string) error {
+		return all(ctx, s, stdout, func(target string) error {
 			s.target = target
 			return report(ctx, newDriver(s, tel.Meter()), stdout)
 		})
@@ -122,10 +122,10 @@ func report(ctx context.Context, d driver, stdout io.Writer) error {
 }
 
 // all starts the two servers, lets drive ask the gateway, and ends them.
-func all(ctx context.Context, s settings, drive func(target string) error) (err error) {
+func all(ctx context.Context, s settings, stdout io.Writer, drive func(target string) error) (err error) {
 	target := ""
 	for _, role := range []string{"environment", "gateway"} {
-		url, stop, err := start(ctx, s, role, target)
+		url, stop, err := start(ctx, s, role, target, stdout)
 		if err != nil {
 			return fmt.Errorf("%s: %w", role, err)
 		}
@@ -141,8 +141,9 @@ func all(ctx context.Context, s settings, drive func(target string) error) (err 
 
 const listening = "listening on "
 
-// start starts a server as a process of its own, which ends when stop is called or this process ends.
-func start(ctx context.Context, s settings, role, target string) (url string, stop func() error, err error) {
+// start starts a server as a process of its own, which ends when stop is called or this process ends. What it writes, console
+// lines for instance, goes to out.
+func start(ctx context.Context, s settings, role, target string, out io.Writer) (url string, stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
@@ -161,15 +162,34 @@ func start(ctx context.Context, s settings, role, target string) (url string, st
 	if err := cmd.Start(); err != nil {
 		return "", nil, err
 	}
+	lines := bufio.NewReader(stdout)
+	line, err := lines.ReadString('\n')
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		copyLines(out, lines)
+	}()
 	stop = func() error {
 		kill := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 		defer kill.Stop()
-		return errors.Join(stdin.Close(), cmd.Wait())
+		err := stdin.Close()
+		<-copied
+		return errors.Join(err, cmd.Wait())
 	}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
 	url, ok := strings.CutPrefix(strings.TrimSpace(line), listening)
 	if !ok {
 		return "", nil, errors.Join(fmt.Errorf("does not say where it listens: %q", line), err, stop())
 	}
 	return url, stop, ctx.Err()
+}
+
+// copyLines copies whole lines, so that those of several processes do not mix.
+func copyLines(out io.Writer, lines *bufio.Reader) {
+	for {
+		line, err := lines.ReadBytes('\n')
+		_, _ = out.Write(line) // Where nobody takes it, the server goes on all the same.
+		if err != nil {
+			return
+		}
+	}
 }

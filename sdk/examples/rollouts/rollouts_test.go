@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +23,14 @@ import (
 	"github.com/lenscol/lenscol/sdk/lenstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is the program where a test started this binary as one of its servers.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args, "-parent") {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func newTelemetry(t *testing.T) *lenstest.Telemetry {
 	require.NoError(t, lens.DefaultRegistry().Register(lens.GymGroups(), true))
@@ -91,6 +100,28 @@ func TestRolloutThatFails(t *testing.T) {
 	require.Zero(t, got.OK)
 	require.Len(t, tel.SpansNamed("gym.rollout"), 3)
 	require.Equal(t, "dropped", tel.Point("gym.rollout.completed_total").Attributes["nemo.gym.rollout.outcome"])
+}
+
+// With the console exporter, servers write more than a pipe holds; it comes out with the driver's.
+func TestLinesOfServers(t *testing.T) {
+	for name, value := range map[string]string{"NEMO_LENS_ENABLED": "true", "NEMO_LENS_EXPORTER": "console", "NEMO_LENS_SPAN_GROUPS": "all"} {
+		t.Setenv(name, value)
+	}
+	const n = 200
+	s := settings{rollouts: n, inFlight: n, timeout: time.Minute}
+	var lines bytes.Buffer
+	url, stop, err := start(t.Context(), s, "environment", "", &lines)
+	require.NoError(t, err)
+	client := newClient(s)
+	for id := range n {
+		_, err := ask(t.Context(), client, url+"/verify", question{ID: id})
+		require.NoError(t, err)
+	}
+	client.CloseIdleConnections()
+	require.NoError(t, stop())
+	require.Equal(t, n, strings.Count(lines.String(), `{"name": "gym.verify", `))
+	require.Greater(t, lines.Len(), 64<<10)
+	require.NotContains(t, lines.String(), listening)
 }
 
 func TestFlagsThatAreRefused(t *testing.T) {
