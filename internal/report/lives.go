@@ -21,30 +21,37 @@ type life struct {
 
 const maxLives = 1 << 10 // of a rank
 
-// lives cuts the time of a rank into lives. A process begins a new one, unless it runs beside another one of the rank. Within a process,
-// so does a step whose number is not behind that of the step before it, where they do not follow each
-// other without a pause: the process has gone back to a checkpoint.
+// lives cuts the time of a rank into lives. A process begins a new one, unless it runs beside another one of the rank; of two that take steps,
+// the first must have ended, whatever else still runs. Within a process, so does a step whose number is not behind that of the step before it,
+// where they do not follow each other without a pause: the process has gone back to a checkpoint.
 func (m *member) lives() []life {
 	sessions := slices.Clone(m.sessions)
 	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(a.begin, b.begin) })
 	var processes []life
 	var beside [][]*session // those of each
+	trained := int64(0)     // when those of the last one that take steps have ended, 0: none does
 	for _, s := range sessions {
 		if !s.trains {
 			continue
 		}
 		if n := len(processes); n > 0 {
 			last := &processes[n-1]
-			if s.begin < last.end && s.attempt == last.attempt {
+			goesOn := s.steps > 0 && trained > 0 && s.begin >= trained
+			if s.begin < last.end && s.attempt == last.attempt && !goesOn {
+				trained = max(trained, s.trained())
 				last.end = max(last.end, s.end)
 				last.failed, last.truncated = last.failed || s.failed(), last.truncated || s.truncated
 				beside[n-1] = append(beside[n-1], s)
 				continue
 			}
 			last.end = min(last.end, s.begin)
+			if goesOn {
+				last.end = trained
+			}
 		}
 		processes = append(processes, life{member: m, attempt: s.attempt, begin: s.begin, end: s.end, failed: s.failed(), truncated: s.truncated})
 		beside = append(beside, []*session{s})
+		trained = s.trained()
 	}
 	var all []life
 	for i := range processes {
@@ -63,8 +70,8 @@ func (m *member) lives() []life {
 	return all
 }
 
-// together is what processes did that ran beside each other: what the one with the most steps says and, before and after it, the others.
-// It says where that one runs, too.
+// together is what processes did that ran beside each other: what the one with the most steps says; before it what the others say, and after
+// it those that take steps, too, or all where none does. It says where that one runs.
 func together(sessions []*session) (host string, _ []segment) {
 	main := slices.MaxFunc(sessions, func(a, b *session) int {
 		return cmp.Or(cmp.Compare(a.steps, b.steps), cmp.Compare(a.end-a.begin, b.end-b.begin))
@@ -75,11 +82,11 @@ func together(sessions []*session) (host string, _ []segment) {
 		}
 		for _, s := range other.line.segments {
 			before, after := s, s
-			before.to, after.from = min(s.to, main.begin), max(s.from, main.end)
-			for _, part := range []segment{before, after} {
-				if part.from < part.to {
-					main.line.segments = append(main.line.segments, part)
-				}
+			if before.to = min(s.to, main.begin); before.from < before.to {
+				main.line.segments = append(main.line.segments, before)
+			}
+			if after.from = max(s.from, main.end); after.from < after.to && (other.steps > 0 || main.steps == 0) {
+				main.line.segments = append(main.line.segments, after)
 			}
 		}
 	}

@@ -648,6 +648,17 @@ func TestProcessesBesideARankHoldNothingUp(t *testing.T) {
 	}, nonZero(of))
 }
 
+// What runs beside a rank may outlive it, and be there when the rank goes on.
+func TestAProcessBesideTwoLivesOfARank(t *testing.T) {
+	all := []string{span("rl.idle.generation_limit_pause", 5, 75, 0, nil, "process.pid", "9")}
+	for n := range 4 {
+		all = append(all, span("rl.grpo.step", 10*n+40*(n/2), 10*n+40*(n/2)+10, 0, map[string]any{"rl.step": n}, "process.pid", fmt.Sprint(n/2)))
+	}
+	run := reportOn(t, options, lines(all...)).Runs[0]
+	require.Equal(t, map[string]time.Duration{report.BucketProductive: 40 * time.Second, report.BucketRestart: 40 * time.Second}, nonZero(requireWhole(t, run)))
+	require.Len(t, run.Attempts, 2)
+}
+
 func TestRunsAreReportedApart(t *testing.T) {
 	file := lines(
 		span("megatron.train.iteration", 20, 30, 0, map[string]any{"megatron.iteration": 1}, "nemo.run.id", "b"),

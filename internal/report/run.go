@@ -133,6 +133,14 @@ func (s *session) extend(t told) {
 // failed reports whether the process ended by an error: training did not go on after the last one.
 func (s *session) failed() bool { return s.failedAt > 0 && s.failedAt >= s.wentOn }
 
+// trained is when a process that takes steps ended; 0 of others.
+func (s *session) trained() int64 {
+	if s.steps == 0 {
+		return 0
+	}
+	return s.end
+}
+
 // take counts a span of the rank.
 func (m *member) take(t told) {
 	m.spans++
