@@ -249,6 +249,9 @@ func ownName(path []byte) []byte {
 		return path
 	}
 	ext := extension(text)
+	if ext == lockExtension {
+		ext = ""
+	}
 	return append(appendHash(path[:len(path)-len(ext)], text), ext...)
 }
 

@@ -95,6 +95,24 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestNamesThatMeanSomethingHere: no value makes a file a lock, or a rotated one, of another.
+func TestNamesThatMeanSomethingHere(t *testing.T) {
+	for _, path := range []string{"d/{run}", "d/{run}.jsonl"} {
+		for _, run := range []string{"a.lock", "a.jsonl.lock", "a-20261129T162428.123456789Z", "a-20261129T162428.123456789Z.jsonl"} {
+			template, err := parsePath(path, CompressionNone)
+			require.NoError(t, err)
+			attrs := pcommon.NewMap()
+			attrs.PutStr(semconv.RunID, run)
+			var r rendered
+			template.render(&r, "traces", attrs, someDay)
+			_, ours := template.keyOf(string(r.path))
+			require.True(t, ours, "%s", r.path)
+			_, _, rotated := splitBackup(string(r.path))
+			require.False(t, rotated, "%s", r.path)
+		}
+	}
+}
+
 // TestNamesWhereCaseIsFolded: on a file system that does not tell letters by their case, values that differ in it alone have files of their own
 // too, else the second would wait for the lock of the first for ever.
 func TestNamesWhereCaseIsFolded(t *testing.T) {
