@@ -4,6 +4,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.uber.org/goleak"
 
 	lens "github.com/lenscol/lenscol/sdk"
@@ -145,6 +147,56 @@ func TestMoreOpenSpansThanTheQueueHolds(t *testing.T) {
 		})
 	}
 }
+
+// Spans that find no place in the queue are lost, and said to be.
+func TestQueueThatIsFull(t *testing.T) {
+	const n = 2000
+	for _, c := range []struct {
+		name, queue, protocol string
+		opts                  []Option
+		want                  int // spans; -1 is less than all
+	}{
+		{name: "room for all", want: n},
+		{name: "room for one", queue: "1", want: -1},
+		{name: "spans that are not to be exported", queue: "1", opts: []Option{WithSampler(recordOnly{})}},
+		{name: "an exporter of the caller's", queue: "1", opts: []Option{WithSpanExporter(tracetest.NewInMemoryExporter())}},
+		{name: "no exporter", queue: "1", protocol: ProtocolNone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cleanEnv(t)
+			t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", c.queue)
+			lines := logged(t)
+			s := newSink(t)
+			cfg := to(s, ProtocolGRPC)
+			cfg.Traces.Protocol = cmp.Or(c.protocol, ProtocolGRPC)
+			h := setUp(t, cfg, c.opts...)
+			for range n {
+				_, span := h.Tracer().Start(t.Context(), "one")
+				span.End()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), far)
+			defer cancel()
+			require.NoError(t, h.Shutdown(ctx))
+			arrived := len(s.spanNames())
+			if c.want < 0 {
+				require.Less(t, arrived, n)
+				require.Contains(t, lines.String(), "lost="+strconv.Itoa(n-arrived))
+				return
+			}
+			require.Equal(t, c.want, arrived)
+			require.NotContains(t, lines.String(), "OTEL_BSP_MAX_QUEUE_SIZE")
+		})
+	}
+}
+
+// recordOnly is a sampler of spans that processors see and exporters do not.
+type recordOnly struct{ sdktrace.Sampler }
+
+func (recordOnly) ShouldSample(sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	return sdktrace.SamplingResult{Decision: sdktrace.RecordOnly}
+}
+
+func (recordOnly) Description() string { return "recordOnly" }
 
 // An endpoint that is down does not take the time of the others.
 func TestOneSignalFails(t *testing.T) {

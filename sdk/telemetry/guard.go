@@ -93,11 +93,13 @@ func (g guard) clean(err error) error {
 type guardedSpans struct {
 	sdktrace.SpanExporter
 	guard    guard
+	taken    atomic.Uint64 // spans that came here
 	stopping atomic.Bool
 	failure  atomic.Pointer[error]
 }
 
 func (e *guardedSpans) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	e.taken.Add(uint64(len(spans)))
 	err := e.guard.call(ctx, func(ctx context.Context) error { return e.SpanExporter.ExportSpans(ctx, repair.Spans(spans)) })
 	if err != nil && e.stopping.Load() {
 		e.failure.Store(&err)

@@ -6,6 +6,7 @@ package telemetry // import "github.com/lenscol/lenscol/sdk/telemetry"
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 
 	"go.opentelemetry.io/otel"
@@ -58,7 +59,12 @@ func (h *Handle) startTraces(ctx context.Context, cfg Config, o *options) error 
 			for _, p := range own { // a provider whose time is over leaves its processors running
 				err = errors.Join(err, p.Shutdown(ctx))
 			}
-			return errors.Join(err, guarded.lastError())
+			err = errors.Join(err, guarded.lastError())
+			if sampled, taken := h.closer.Sampled(), guarded.taken.Load(); err == nil && o.spanExporter == nil && len(own) > 0 && taken < sampled {
+				slog.WarnContext(ctx, "spans ended faster than they could be exported: OTEL_BSP_MAX_QUEUE_SIZE is the room for those that wait",
+					"lost", sampled-taken, "exported", taken)
+			}
+			return err
 		},
 		install: func() func() { return replace(otel.GetTracerProvider, otel.SetTracerProvider, h.tracers) },
 	})

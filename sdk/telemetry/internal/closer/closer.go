@@ -40,6 +40,7 @@ type Closer struct {
 
 	shut              atomic.Bool
 	closed, untracked atomic.Uint64
+	unsampled         atomic.Uint64 // of started
 
 	_       [64]byte      // all write started, and none shall wait for it who reads the above
 	started atomic.Uint64 // numbers spans in the order of their start
@@ -60,12 +61,18 @@ func (c *Closer) Closed() uint64 { return c.closed.Load() }
 // Untracked is how many spans were started while there was no room.
 func (c *Closer) Untracked() uint64 { return c.untracked.Load() }
 
+// Sampled is how many spans that are to be exported were started before the shutdown.
+func (c *Closer) Sampled() uint64 { return c.started.Load() - c.unsampled.Load() }
+
 // OnStart implements sdktrace.SpanProcessor.
 func (c *Closer) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
 	if c.shut.Load() {
 		return
 	}
 	open := openSpan{span, c.started.Add(1)}
+	if !span.SpanContext().IsSampled() {
+		c.unsampled.Add(1)
+	}
 	if id := idOf(span); !c.few.put(id, open) && !c.makeMany().put(id, open) {
 		c.untracked.Add(1)
 	}
