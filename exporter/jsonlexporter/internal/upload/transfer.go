@@ -23,6 +23,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	azblobblob "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
 )
 
 var (
@@ -56,7 +57,13 @@ func (u *Uploader) send(ctx context.Context, name string) error {
 	case err != nil:
 		return &localError{err}
 	}
-	if !u.markers.has(root, name, info) {
+	there := u.markers.has(root, name, info)
+	if there && u.cfg.DeleteAfter {
+		if there, err = u.holds(ctx, name, info); err != nil {
+			return err
+		}
+	}
+	if !there {
 		if err := u.transfer(ctx, root, name, info); err != nil {
 			return err
 		}
@@ -84,6 +91,17 @@ func (u *Uploader) send(ctx context.Context, name string) error {
 		u.set.Logger.Warn("a marker was not removed; it goes at the next start", u.fields(name, err)...)
 	}
 	return nil
+}
+
+// holds tells whether the store still has what was uploaded to it earlier: the file may be the last copy by now.
+func (u *Uploader) holds(ctx context.Context, name string, info fs.FileInfo) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, u.cfg.Timeout)
+	defer cancel()
+	attrs, err := u.bucket.Attributes(ctx, u.dest.prefix+name)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return false, nil
+	}
+	return err == nil && attrs.Size == info.Size(), u.dest.clean(err)
 }
 
 // transfer uploads and verifies. It is cancelled where no byte moves for the timeout.

@@ -318,6 +318,28 @@ func TestDeletedOnlyWhenVerified(t *testing.T) {
 	}
 }
 
+// TestLastCopyIsNotDeleted has an object removed, or replaced, after it was uploaded, by a rule of the store for example.
+func TestLastCopyIsNotDeleted(t *testing.T) {
+	for name, change := range map[string]func(object string) error{
+		"removed":  os.Remove,
+		"replaced": func(object string) error { return os.WriteFile(object, []byte("other"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			archive, folder := t.TempDir(), t.TempDir()
+			object := filepath.Join(folder, "a")
+			writeFile(t, archive, "a", "a")
+			require.Equal(t, 1, runToFolder(t, archive, folder, false, "a").uploaded)
+			require.NoError(t, change(object))
+			c := runToFolder(t, archive, folder, true, "a")
+			require.Equal(t, 1, c.uploaded)
+			require.Equal(t, 1, c.deleted)
+			content, err := os.ReadFile(object)
+			require.NoError(t, err)
+			require.Equal(t, "a", string(content))
+		})
+	}
+}
+
 func TestDeleteAfterTurnedOnDeletesWhatIsInTheStore(t *testing.T) {
 	archive, folder := t.TempDir(), t.TempDir()
 	writeFile(t, archive, "a", "a")
