@@ -6,7 +6,7 @@
 // contrib tries again within one send, and a send may take `timeout`, 5 seconds: what does not get through in that time is lost, whatever
 // retry_on_failure says. At the end each request that waits takes as long, one after the other, so that whoever ends collectors kills them. Here a send is one
 // attempt, of `timeout` at most, and what is between attempts is exporterhelper's, as in every other exporter: retry_on_failure says how long, and at the
-// end each request is tried once. A backend that limits rates (429) is one to try again.
+// end each request is tried once, until one gets no answer. A backend that limits rates (429) is one to try again.
 //
 // With `wal` it is contrib's as it is.
 package prometheusremotewriteexporter // import "github.com/lenscol/lenscol/exporter/prometheusremotewriteexporter"
@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	contrib "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusremotewriteexporter"
 	"go.opentelemetry.io/collector/component"
@@ -77,14 +78,8 @@ func (f factory) CreateMetrics(ctx context.Context, set exporter.Settings, cfg c
 			Sizer: exporterhelper.RequestSizerTypeRequests, QueueSize: int64(own.RemoteWriteQueue.QueueSize), NumConsumers: consumers(own),
 		})
 	}
-	return exporterhelper.NewMetrics(ctx, set, cfg,
-		func(ctx context.Context, md pmetric.Metrics) error {
-			err := sender.ConsumeMetrics(ctx, md)
-			if err == nil {
-				err = ctx.Err() // contrib leaves the rest out where the time is over between two requests.
-			}
-			return retryable(err)
-		},
+	exp := &remoteWrite{sender: sender}
+	exp.Metrics, err = exporterhelper.NewMetrics(ctx, set, cfg, exp.send,
 		exporterhelper.WithCapabilities(sender.Capabilities()),
 		exporterhelper.WithStart(sender.Start),
 		exporterhelper.WithShutdown(sender.Shutdown),
@@ -92,6 +87,34 @@ func (f factory) CreateMetrics(ctx context.Context, set exporter.Settings, cfg c
 		exporterhelper.WithRetry(own.BackOffConfig),
 		exporterhelper.WithQueue(queue),
 	)
+	return exp, err
+}
+
+// remoteWrite is exporterhelper's exporter around contrib's.
+type remoteWrite struct {
+	exporter.Metrics
+	sender       exporter.Metrics
+	ending, late atomic.Bool // the end has begun; the last send got no answer in time
+}
+
+var errEnding = errors.New("not tried: there was no answer to what was sent before, and the end has begun")
+
+func (w *remoteWrite) send(ctx context.Context, md pmetric.Metrics) error {
+	if w.ending.Load() && w.late.Load() {
+		return errEnding
+	}
+	err := w.sender.ConsumeMetrics(ctx, md)
+	if err == nil {
+		err = ctx.Err() // contrib leaves the rest out where the time is over between two requests.
+	}
+	w.late.Store(errors.Is(err, context.DeadlineExceeded))
+	return retryable(err)
+}
+
+// Shutdown ends the retries, and then the queue, which sends what waits.
+func (w *remoteWrite) Shutdown(ctx context.Context) error {
+	w.ending.Store(true)
+	return w.Metrics.Shutdown(ctx)
 }
 
 // consumers of the queue are one, so that the points of a series stay in their order, unless contrib's gate is open.
