@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // verdict is what an answer means for the spans of its request.
@@ -34,9 +36,16 @@ type answer struct {
 	status     int           // of HTTP; 0: no answer came
 	drop       string        // reason to count dropped spans under, where spans are dropped for this answer
 	text       string        // why, for people: bounded, without secrets
+	err        error         // why, for programs: its text is not to be shown; nil: text is all
 	rejected   int           // spans, of a request that was taken
 	retryAfter time.Duration // what the answer asks to wait; 0: nothing
 }
+
+// failure is an answer as an error.
+type failure struct{ answer }
+
+func (f failure) Error() string { return f.text }
+func (f failure) Unwrap() error { return f.err }
 
 // The reasons that dropped spans are counted under, beside those of internal/shape.
 const (
@@ -64,12 +73,12 @@ func readAnswer(resp *http.Response, now time.Time, clean func(string) string) a
 	if resp.StatusCode/100 == 2 {
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 		if err != nil {
-			return answer{verdict: unavailable, drop: dropRefused, text: "the answer broke off: " + clean(err.Error())}
+			return answer{verdict: unavailable, drop: dropRefused, text: "the answer broke off: " + clean(err.Error()), err: err}
 		}
 		return readSuccess(a, resp.Header.Get("Content-Type"), body, clean)
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // What can be read of it will do.
-	a.text = fmt.Sprintf("HTTP status %d", a.status)
+	a.text, a.err = fmt.Sprintf("HTTP status %d", a.status), status.Error(grpcCode(a.status), http.StatusText(a.status))
 	if reason := clean(readReason(body)); reason != "" {
 		a.text += ": " + reason
 	}
@@ -91,6 +100,17 @@ func readAnswer(resp *http.Response, now time.Time, clean func(string) string) a
 		a.verdict, a.retryAfter = unavailable, readRetryAfter(resp.Header.Get("Retry-After"), now)
 	}
 	return a
+}
+
+// grpcCode is the code of gRPC for a status of HTTP after which a request may pass later.
+func grpcCode(status int) codes.Code {
+	switch status {
+	case http.StatusTooManyRequests:
+		return codes.ResourceExhausted
+	case http.StatusInternalServerError:
+		return codes.Internal
+	}
+	return codes.Unavailable
 }
 
 // readSuccess reads the body of a request that was taken: what was rejected of it all the same. A page of HTML is what another server

@@ -118,7 +118,7 @@ func (c *client) post(ctx context.Context, url, run string, body []byte, now fun
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return answer{verdict: unavailable, drop: dropRefused, text: c.clean(err.Error())}
+		return answer{verdict: unavailable, drop: dropRefused, text: c.clean(err.Error()), err: err}
 	}
 	return readAnswer(resp, now(), c.clean)
 }

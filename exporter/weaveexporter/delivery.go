@@ -28,6 +28,7 @@ type delivery struct {
 	todo         []parcel // of this round
 	later        []parcel // of the next one
 	failure      answer   // the last one
+	failing      bool     // a request of this round failed, and will be sent again
 	sent         int      // spans that were taken
 	lost         int      // spans that were rejected or dropped
 }
@@ -280,7 +281,7 @@ func (d *delivery) drop(p parcel, a answer, reason string) {
 }
 
 func (d *delivery) sendLater(p parcel, a answer) {
-	d.failure = a
+	d.failure, d.failing = a, true
 	d.later = append(d.later, p)
 }
 
@@ -299,6 +300,11 @@ func (d *delivery) pause(ctx context.Context) (drop string) {
 	wait := max(d.backoff.NextBackOff(), minPause, e.throttle.left(e.now()))
 	if limit := e.cfg.RetryConfig.MaxElapsedTime; !e.cfg.RetryConfig.Enabled || limit > 0 && e.now().Add(wait).Sub(d.began) > limit {
 		return dropRetries
+	}
+	if d.failing {
+		// As exporterhelper says it of other exporters; whoever judges them by their log judges this one too.
+		e.attempts.Info("Exporting failed. Will retry the request after interval.", zap.Error(failure{d.failure}), zap.Stringer("interval", wait))
+		d.failing = false
 	}
 	select {
 	case <-ctx.Done():

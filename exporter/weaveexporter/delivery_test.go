@@ -6,6 +6,7 @@ package weaveexporter
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/lenscol/lenscol/exporter/weaveexporter/weavetest"
 )
@@ -469,6 +472,28 @@ func TestRequirement23_Warning(t *testing.T) {
 	warnings := b.logged(zapcore.WarnLevel)
 	require.Len(t, warnings, 1)
 	require.Equal(t, "the quota is nearly used up", warnings[0].ContextMap()["message"])
+}
+
+// A backend that is down is in the log, with the reason, at each try: in the words by which lens_health knows it.
+func TestRetriesAreLogged(t *testing.T) {
+	b := newBench(t, weavetest.Options{})
+	b.fake.Script(weavetest.Answer{Cut: true, Times: 2}, weavetest.Answer{Status: 503, Times: 1}, weavetest.Answer{Status: 429, RetryAfter: "17", Times: 1})
+	require.NoError(t, b.send(t, spans(0, 8)))
+	retries := b.logs.FilterMessage("Exporting failed. Will retry the request after interval.").All()
+	require.Len(t, retries, 4)
+	var errs []error
+	for _, line := range retries {
+		for _, field := range line.Context {
+			if err, ok := field.Interface.(error); ok {
+				errs = append(errs, err)
+			}
+		}
+	}
+	require.ErrorIs(t, errs[0], io.EOF)
+	require.Equal(t, codes.Unavailable, status.Code(errs[2]))
+	require.Equal(t, codes.ResourceExhausted, status.Code(errs[3]))
+	require.Equal(t, "HTTP status 503: scripted", retries[2].ContextMap()["error"])
+	require.Equal(t, "17s", retries[3].ContextMap()["interval"])
 }
 
 // Requirement 24: Weave's reason is in the error; a body without end is not read to its end.

@@ -28,6 +28,7 @@ type weaveExporter struct {
 	cfg       *Config
 	set       exporter.Settings
 	logger    *zap.Logger // one of each message a minute
+	attempts  *zap.Logger // all messages
 	telemetry *metadata.TelemetryBuilder
 	shaper    *shape.Shaper
 	client    *client
@@ -66,11 +67,12 @@ func newWeaveExporter(set exporter.Settings, cfg *Config) (*weaveExporter, error
 	if err != nil {
 		return nil, err
 	}
+	attempts := set.Logger
 	set.Logger = set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
 	}))
 	e := &weaveExporter{
-		cfg: cfg, set: set, logger: set.Logger, telemetry: telemetry, shaper: shaper, client: client,
+		cfg: cfg, set: set, logger: set.Logger, attempts: attempts, telemetry: telemetry, shaper: shaper, client: client,
 		now: time.Now, after: time.After,
 		stopping: make(chan struct{}),
 	}

@@ -40,6 +40,7 @@ exporters:
   kafka: {brokers: ["%[3]s"]}
   prometheus_remote_write: {endpoint: "http://%[3]s"}
   load_balancing: {protocol: {otlp: {tls: {insecure: true}}}, resolver: {static: {hostnames: ["%[3]s"]}}}
+  weave: {base_url: "http://%[3]s", api_key: key, entity: acme, project: llm}
   debug:
 extensions: {lens_health: {endpoint: "127.0.0.1:${env:LENSCOL_HEALTH_PORT}"}}
 service:
@@ -51,6 +52,7 @@ service:
     traces/kafka: {receivers: [otlp], exporters: [kafka]}
     metrics/prometheus_remote_write: {receivers: [otlp], exporters: [prometheus_remote_write]}
     traces/load_balancing: {receivers: [otlp], exporters: [load_balancing]}
+    traces/weave: {receivers: [otlp], exporters: [weave]}
     traces/debug: {receivers: [otlp], exporters: [debug]}
 `
 
@@ -75,6 +77,9 @@ func TestHealthTruth(t *testing.T) {
 	for _, name := range []string{"kafka", "prometheus_remote_write", "load_balancing"} {
 		h.becomes(t, name, "unhealthy", nil)
 	}
+	h.becomes(t, "weave", "unhealthy", func(c component) bool {
+		return c.Reasons[0].Code == "sends_fail" && strings.HasSuffix(c.Reasons[0].Text, "connection refused")
+	})
 	require.Equal(t, 503, h.get(t))
 
 	began := time.Now()
