@@ -25,12 +25,13 @@ type delivery struct {
 	acknowledged bool // to its sender, who does not send it again
 	began        time.Time
 	backoff      backoff.ExponentialBackOff
-	todo         []parcel // of this round
-	later        []parcel // of the next one
-	failure      answer   // the last one
-	failing      bool     // a request of this round failed, and will be sent again
-	sent         int      // spans that were taken
-	lost         int      // spans that were rejected or dropped
+	round        time.Time // when this round began
+	todo         []parcel  // of it
+	later        []parcel  // of the next one
+	failure      answer    // the last one
+	failing      bool      // a request of this round failed, and will be sent again
+	sent         int       // spans that were taken
+	lost         int       // spans that were rejected or dropped
 }
 
 // parcel is a request on its way.
@@ -49,9 +50,8 @@ type parcel struct {
 // A span at fault is found with two requests for each halving. Where no part is taken over as many refusals as finding one span can take, not a
 // span is at fault but the whole, and halving ends.
 type doubt struct {
-	refusals int       // in a row
-	since    time.Time // of the first of the row
-	limit    int       // of refusals
+	refusals int // in a row
+	limit    int // of them
 }
 
 func newDoubt(p *parcel, a answer) *doubt {
@@ -102,7 +102,7 @@ func newDelivery(e *weaveExporter, shaped *shape.Result, acknowledged bool) *del
 func (d *delivery) run(ctx context.Context) error {
 	for {
 		last := d.e.isStopping()
-		d.round(ctx)
+		d.sendRound(ctx)
 		if len(d.later) == 0 {
 			return d.result(0)
 		}
@@ -116,8 +116,9 @@ func (d *delivery) run(ctx context.Context) error {
 	}
 }
 
-// round sends what is to be sent, parts of what is halved included.
-func (d *delivery) round(ctx context.Context) {
+// sendRound sends what is to be sent, parts of what is halved included.
+func (d *delivery) sendRound(ctx context.Context) {
+	d.round = d.e.now()
 	for i := range d.todo {
 		if doubt := d.todo[i].doubt; doubt != nil {
 			doubt.refusals = 0
@@ -202,9 +203,7 @@ func (d *delivery) refused(p parcel, a answer) {
 	if p.doubt == nil {
 		p.doubt = newDoubt(&p, a)
 	}
-	if p.doubt.refusals++; p.doubt.refusals == 1 {
-		p.doubt.since = now
-	}
+	p.doubt.refusals++
 	whole := p.doubt.refusals > p.doubt.limit
 	closed := a.status == http.StatusForbidden && (whole || d.e.forbidden.has(p.Target, now))
 	if closed {
@@ -228,12 +227,12 @@ func (d *delivery) refused(p parcel, a answer) {
 	}
 }
 
-// down tells whether Weave is at fault for a refusal, and not what was sent: it takes nothing from anybody. Of the whole of a request that counts
-// while its parts were refused, since what was taken before says nothing of Weave now.
+// down tells whether Weave is at fault for a refusal, and not what was sent: it takes nothing from anybody. Of the whole of a request the round counts
+// in which it is refused: what was taken before says nothing of Weave now.
 func (d *delivery) down(p *parcel, a answer, whole bool) bool {
 	since := p.since
 	if whole {
-		since = p.doubt.since
+		since = d.round
 	}
 	switch {
 	case d.e.takenSince(since):

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,6 +209,19 @@ func TestRequirement21_ManyPoisonsAreIsolated(t *testing.T) {
 	}
 	require.NoError(t, b.send(t, spans(0, 512)))
 	requireDelivered(t, b.fake, project, upTo(512, bad...)...)
+}
+
+// Requirement 21: a sender all of whose spans are at fault costs itself alone, and few requests and pauses.
+func TestRequirement21_HalfOfABatchIsPoison(t *testing.T) {
+	for _, status := range []int{400, 500} {
+		b := newBench(t, weavetest.Options{})
+		b.fake.Script(weavetest.Answer{Status: status, When: func(r weavetest.Request) bool { return slices.Max(r.SpanIDs) > spanID(255).String() }})
+		require.NoError(t, b.send(t, spans(0, 512)))
+		requireDelivered(t, b.fake, project, upTo(256)...)
+		require.Equal(t, map[string]int64{"sent_spans": 256, "dropped_spans:refused": 256}, b.counters(t))
+		require.Less(t, len(b.fake.Requests()), 64)
+		require.Less(t, len(b.waits), 8)
+	}
 }
 
 // Requirement 21: where all of a project is refused, no span is at fault, and halving ends.
