@@ -94,7 +94,7 @@ func attemptOfLives(group []*life, offset func(string) int64) Attempt {
 		}
 		a.BeginNS, a.EndNS = min(a.BeginNS, l.begin-offset(l.host)), max(a.EndNS, l.end-offset(l.host))
 		truncated, failed = truncated || l.truncated, failed || l.failed
-		steps, last := int64(0), int64(noStep)
+		steps, last := int64(0), int64(noStep) // last: what a save that does not say so has, also one within a step
 		for i, s := range l.segments {
 			switch {
 			case s.kind == kindSave && s.step >= 0:
@@ -103,9 +103,11 @@ func attemptOfLives(group []*life, offset func(string) int64) Attempt {
 				if a.FirstStep < 0 || s.step < a.FirstStep {
 					a.FirstStep = s.step
 				}
+				if s.kind == kindStep {
+					last = s.step
+				}
 				if s.kind == kindStep && !continues(l.segments[i+1:], s.step) {
 					steps++
-					last = s.step
 					a.LastStep = max(a.LastStep, s.step)
 				}
 			}

@@ -470,6 +470,19 @@ func TestTheHostAndTheTimesOfARank(t *testing.T) {
 	require.Equal(t, [2]int64{base * 1e9, (base + 60) * 1e9}, [2]int64{rank.BeginNS, rank.EndNS})
 }
 
+// NeMo RL evaluates and saves within the step: what it saves then has that step.
+func TestACheckpointWithinAStep(t *testing.T) {
+	var all []string
+	for n := range 4 {
+		all = append(all, span("rl.rm.step", 20*n, 20*n+20, 0, map[string]any{"rl.iteration": n + 1}))
+	}
+	all = append(all, span("rl.rm.evaluate", 70, 72, 0, nil), span("rl.rm.checkpointing", 72, 79, 0, map[string]any{"rl.bucket": "overhead"}))
+	run := reportOn(t, options, lines(all...)).Runs[0]
+	of := requireWhole(t, run)
+	require.Equal(t, 7*time.Second, of[report.BucketCheckpoint])
+	require.Equal(t, [4]int64{4, 4, 4, 0}, [4]int64{run.Steps.Kept, run.Attempts[0].LastStep, run.Attempts[0].SavedStep, run.Attempts[0].UnsavedTail})
+}
+
 // One process of one rank loads a checkpoint and ends, before the training.
 func TestAProcessOfOneRankBeforeTheOthers(t *testing.T) {
 	all := []string{span("megatron.checkpoint.load", 0, 10, 0, nil, "process.pid", "1")}
