@@ -23,6 +23,15 @@ const (
 // obsoleteHosts are those of older documentation, and W&B's own site; none of them takes traces now.
 var obsoleteHosts = []string{"api.wandb.ai", "traces.wandb.ai", "wandb.ai", "www.wandb.ai", "app.wandb.ai"}
 
+// weaveOf is the base URL of the W&B instance whose address is wandb; empty: the cloud.
+func weaveOf(wandb string) string {
+	u, err := url.Parse(wandb)
+	if wandb == "" || err == nil && slices.Contains(obsoleteHosts, u.Hostname()) {
+		return cloudURL
+	}
+	return strings.TrimSuffix(strings.TrimRight(wandb, "/"), dedicatedPath) + dedicatedPath
+}
+
 // parseBaseURL returns the base URL, without a slash at its end, that base_url means: what stands before /otel/v1/traces, or a whole
 // address, or what other configs want, which ends in /otel. An address that Weave does not have is an error that says the right one.
 func parseBaseURL(key, text string) (string, error) {
@@ -35,6 +44,10 @@ func parseBaseURL(key, text string) (string, error) {
 	}
 	host, path := u.Hostname(), strings.TrimRight(u.Path, "/")
 	base := func(prefix string) string { return u.Scheme + "://" + u.Host + prefix }
+	dedicated := strings.HasSuffix(host, ".wandb.io")
+	if u.Scheme == "http" && (host == cloudHost || dedicated) {
+		return "", fmt.Errorf("%s: http://%s would send the key in the clear: use https://%[2]s", key, u.Host)
+	}
 	if slices.Contains(obsoleteHosts, host) {
 		return "", fmt.Errorf("%s: %s does not take traces: use %s", key, host, cloudURL)
 	}
@@ -49,7 +62,7 @@ func parseBaseURL(key, text string) (string, error) {
 		return "", fmt.Errorf("%s: %s holds more than what stands before %s: use %s", key, text, callsPath, base(right))
 	case host == cloudHost && path != "":
 		return "", fmt.Errorf("%s: %s has nothing at %s: use %s", key, host, path, cloudURL)
-	case path == "" && strings.HasSuffix(host, ".wandb.io"):
+	case path == "" && dedicated:
 		path = dedicatedPath // All dedicated instances have it.
 	case path != "" && !strings.HasSuffix(path, dedicatedPath):
 		return "", fmt.Errorf("%s: Weave has nothing at %s: use what stands before %s, such as %s or, for a dedicated instance, %s",

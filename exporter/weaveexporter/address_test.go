@@ -58,6 +58,8 @@ func TestRequirement01_BadAddressIsRefusedWithTheRightOne(t *testing.T) {
 		{"another obsolete host", "https://traces.wandb.ai", "", "use https://trace.wandb.ai"},
 		{"the site", "https://wandb.ai", "", "use https://trace.wandb.ai"},
 		{"unknown path", "https://wandb.corp/api", "", "base_url: Weave has nothing at /api: use what stands before /otel/v1/traces, such as https://wandb.corp or, for a dedicated instance, https://wandb.corp/traces"},
+		{"no TLS", "http://trace.wandb.ai", "", "base_url: http://trace.wandb.ai would send the key in the clear: use https://trace.wandb.ai"},
+		{"no TLS, dedicated", "", "http://acme.wandb.io", "host: http://acme.wandb.io would send the key in the clear: use https://acme.wandb.io"},
 		{"no scheme", "trace.wandb.ai", "", `base_url: "trace.wandb.ai" is no http or https URL`},
 		{"gRPC", "grpc://trace.wandb.ai:4317", "", "is no http or https URL"},
 		{"query", "https://trace.wandb.ai?key=s3cr3t", "", "base_url: https://trace.wandb.ai holds more than a host and a path"},

@@ -39,7 +39,8 @@ type Config struct {
 	// Project is the W&B project of spans whose resource has no wandb.project. Default: the variable WANDB_PROJECT.
 	Project string `mapstructure:"project"`
 
-	// BaseURL is what stands before /otel/v1/traces. Default: the variable WF_TRACE_SERVER_URL, else https://trace.wandb.ai.
+	// BaseURL is what stands before /otel/v1/traces. Default: the variable WF_TRACE_SERVER_URL, else that of the W&B instance in
+	// WANDB_BASE_URL, as Weave's SDK has it, else https://trace.wandb.ai.
 	BaseURL string `mapstructure:"base_url"`
 
 	// Host is the host of a dedicated instance, instead of BaseURL: acme.wandb.io stands for https://acme.wandb.io/traces.
@@ -143,7 +144,7 @@ var (
 func createDefaultConfig() component.Config { return ConfigOf(os.LookupEnv) }
 
 // ConfigOf is the default config in an environment: key, target, address and run are its variables' (WANDB_API_KEY, WANDB_ENTITY,
-// WANDB_PROJECT, WF_TRACE_SERVER_URL, WANDB_RUN_ID).
+// WANDB_PROJECT, WF_TRACE_SERVER_URL, WANDB_BASE_URL, WANDB_RUN_ID).
 func ConfigOf(lookupEnv func(name string) (string, bool)) *Config {
 	env := func(name string) string {
 		value, _ := lookupEnv(name)
@@ -174,7 +175,7 @@ func ConfigOf(lookupEnv func(name string) (string, bool)) *Config {
 		AuthStyle:     AuthHeader,
 		Entity:        env("WANDB_ENTITY"),
 		Project:       env("WANDB_PROJECT"),
-		BaseURL:       cmp.Or(env("WF_TRACE_SERVER_URL"), cloudURL),
+		BaseURL:       cmp.Or(env("WF_TRACE_SERVER_URL"), weaveOf(env("WANDB_BASE_URL"))),
 		Mode:          o.Mode,
 		Run:           RunConfig{ID: env("WANDB_RUN_ID"), FromAttribute: o.RunIDFrom},
 		Step:          StepConfig{FromAttribute: o.StepFrom, Offset: o.StepOffset},

@@ -39,7 +39,7 @@ func load(t *testing.T, yaml string) (*Config, error) {
 }
 
 func setEnv(t *testing.T, env map[string]string) {
-	for _, name := range []string{"WANDB_API_KEY", "WANDB_ENTITY", "WANDB_PROJECT", "WANDB_RUN_ID", "WF_TRACE_SERVER_URL"} {
+	for _, name := range []string{"WANDB_API_KEY", "WANDB_ENTITY", "WANDB_PROJECT", "WANDB_RUN_ID", "WF_TRACE_SERVER_URL", "WANDB_BASE_URL"} {
 		t.Setenv(name, env[name])
 	}
 }
@@ -64,6 +64,31 @@ func TestEnvironmentAlone(t *testing.T) {
 	base, err = cfg.baseURL()
 	require.NoError(t, err)
 	require.Equal(t, "https://wandb.corp/traces", base)
+}
+
+// The address is that of Weave's SDK in the same environment: a dedicated instance's key goes to no other.
+func TestAddressOfTheEnvironment(t *testing.T) {
+	for _, tt := range []struct{ weave, wandb, want string }{
+		{"", "", "https://trace.wandb.ai"},
+		{"", "https://api.wandb.ai/", "https://trace.wandb.ai"},
+		{"", "https://wandb.ai", "https://trace.wandb.ai"},
+		{"", "https://acme.wandb.io", "https://acme.wandb.io/traces"},
+		{"", " https://wandb.corp:8080/ ", "https://wandb.corp:8080/traces"},
+		{"", "https://wandb.corp/traces", "https://wandb.corp/traces"},
+		{"https://weave.corp/traces", "https://acme.wandb.io", "https://weave.corp/traces"},
+	} {
+		t.Run(tt.weave+tt.wandb, func(t *testing.T) {
+			setEnv(t, map[string]string{"WANDB_API_KEY": weavetest.Key, "WF_TRACE_SERVER_URL": tt.weave, "WANDB_BASE_URL": tt.wandb})
+			cfg, err := load(t, "")
+			require.NoError(t, err)
+			base, err := cfg.baseURL()
+			require.NoError(t, err)
+			require.Equal(t, tt.want, base)
+		})
+	}
+	setEnv(t, map[string]string{"WANDB_API_KEY": weavetest.Key, "WANDB_BASE_URL": "wandb.corp"})
+	_, err := load(t, "")
+	require.ErrorContains(t, err, `base_url: "wandb.corp/traces" is no http or https URL`)
 }
 
 // With default settings a span is sent within 2 s of its arrival: it waits for its batch half of that at most.
