@@ -109,9 +109,26 @@ func TestJaegerAndTempo(t *testing.T) {
 			sendAll(t, collector)
 			requireTook(t, &backend.Sink, "step", "", "")
 			requireArchived(t, collector)
+			prompts := sendPrompts(t, collector)
+			eventually(t, func() bool { spans, _, _ := backend.Took(); return len(spans) == 1+prompts }, "all prompts")
 			collector.Stop()
 		})
 	}
+}
+
+// sendPrompts sends spans of prompts, and returns how many. Each request is far below what a gRPC server takes at once, 4 MiB, or 8 a gateway of ours; all
+// together are above.
+func sendPrompts(t *testing.T, collector *testbed.Collector) int {
+	t.Helper()
+	const requests, each = 11, 100
+	for range requests {
+		var spans []span
+		for range each {
+			spans = append(spans, span{name: "prompt", attrs: attributes{"prompt": strings.Repeat("x", 9<<10)}})
+		}
+		send(t, collector, traces(spans...))
+	}
+	return requests * each
 }
 
 // Refinery gets traces of requests, Honeycomb those of ranks, metrics and logs.

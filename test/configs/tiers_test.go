@@ -90,15 +90,7 @@ func TestDaemonsetToGateway(t *testing.T) {
 	}, "telemetry at the gateway")
 	require.ElementsMatch(t, []string{"step of rank 0", "error of rank 3", "of no rank"}, names(archived(t, folder, "traces", "span")))
 
-	// Spans of prompts: each request is far below the 8 MiB that a gateway takes at once, and a batch of 1,024 spans would be far above.
-	const prompts = 11 * 100
-	for range 11 {
-		var requests []span
-		for range 100 {
-			requests = append(requests, span{name: "prompt", attrs: attributes{"prompt": strings.Repeat("x", 9<<10)}})
-		}
-		send(t, node, traces(requests...))
-	}
+	prompts := sendPrompts(t, node)
 	count := func(name string) (n int) {
 		for _, of := range names(archived(t, folder, "traces", "span")) {
 			if of == name {
