@@ -25,19 +25,19 @@ func (d *Detector) Torch() []Attribute {
 	return nil
 }
 
-// Wandb is the W&B target: WANDB_ENTITY, WANDB_PROJECT and WANDB_RUN_ID. What they leave open comes, where WANDB_DIR is set, from
-// the latest run's folder there: the run id from its name run-<date>_<time>-<id>, entity and project from
-// its files/wandb-metadata.json, where that names them.
+// Wandb is the W&B target: WANDB_ENTITY, WANDB_PROJECT and WANDB_RUN_ID. Where WANDB_DIR is set, and the latest run there is that of
+// WANDB_RUN_ID, the entity and project that are left open come from its files/wandb-metadata.json, where that names them. The latest run of no
+// known id is not asked: when a process starts, it is the run before.
 func (d *Detector) Wandb() []Attribute {
 	f := facts{d: d}
 	f.text(semconv.WandbEntity, "WANDB_ENTITY")
 	f.text(semconv.WandbProject, "WANDB_PROJECT")
 	f.text(semconv.WandbRunID, "WANDB_RUN_ID")
-	have := make(map[string]bool, 3)
+	have := make(map[string]string, 3)
 	for _, a := range f.list {
-		have[a.Key] = true
+		have[a.Key] = a.Text()
 	}
-	if len(have) == 3 {
+	if have[semconv.WandbRunID] == "" || len(have) == 3 {
 		return f.list
 	}
 	folder, source, ok := d.env("WANDB_DIR")
@@ -49,22 +49,33 @@ func (d *Detector) Wandb() []Attribute {
 		d.refuse(source, "no absolute path")
 		return f.list
 	}
-	found := d.wandbRun(folder)
-	for _, a := range found {
-		if !have[a.Key] {
+	for _, a := range d.wandbRun(folder, have[semconv.WandbRunID]) {
+		if _, ok := have[a.Key]; !ok {
 			f.list = append(f.list, a)
 		}
 	}
 	return f.list
 }
 
-func (d *Detector) wandbRun(folder string) []Attribute {
-	f := facts{d: d}
-	const metadata = "latest-run/files/wandb-metadata.json"
+// wandbRun is the entity and project of the latest run in a folder, if it has that id.
+func (d *Detector) wandbRun(folder, id string) []Attribute {
+	root, err := d.open(folder)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	latest, err := root.Readlink("latest-run")
+	// run-20261129_173700-k3xq9a2b, or offline-run-…
+	parts := strings.SplitN(strings.TrimPrefix(filepath.Base(latest), "offline-"), "-", 3)
+	if err != nil || len(parts) != 3 || parts[0] != "run" || parts[2] != id {
+		return nil
+	}
+	metadata := filepath.Join(latest, "files", "wandb-metadata.json")
 	text, ok := d.read(folder, metadata)
 	if !ok {
 		return nil
 	}
+	f := facts{d: d}
 	source := "file:" + filepath.Join(folder, metadata)
 	var run struct{ Entity, Project string }
 	if err := json.Unmarshal([]byte(text), &run); err != nil {
@@ -74,20 +85,6 @@ func (d *Detector) wandbRun(folder string) []Attribute {
 	for _, value := range []struct{ key, text string }{{semconv.WandbEntity, run.Entity}, {semconv.WandbProject, run.Project}} {
 		if v, ok := d.take(source, value.text); ok {
 			f.add(value.key, v, source)
-		}
-	}
-	root, err := d.open(folder)
-	if err != nil {
-		return f.list
-	}
-	defer root.Close()
-	if target, err := root.Readlink("latest-run"); err == nil {
-		// run-20261129_173700-k3xq9a2b, or offline-run-…
-		if parts := strings.SplitN(strings.TrimPrefix(filepath.Base(target), "offline-"), "-", 3); len(parts) == 3 && parts[0] == "run" {
-			source = "file:" + filepath.Join(folder, "latest-run")
-			if id, ok := d.take(source, parts[2]); ok {
-				f.add(semconv.WandbRunID, id, source)
-			}
 		}
 	}
 	return f.list

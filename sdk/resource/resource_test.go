@@ -327,10 +327,13 @@ func TestWandb(t *testing.T) {
 	}{
 		{"nothing", nil, ""},
 		{"variables", map[string]string{"WANDB_ENTITY": "e", "WANDB_PROJECT": "p", "WANDB_RUN_ID": "r", "WANDB_API_KEY": "secret"}, "e p r"},
-		{"run folder", map[string]string{"WANDB_DIR": "/scratch"}, "acme llm k3xq9a2b"},
-		{"variables first", map[string]string{"WANDB_DIR": "/scratch", "WANDB_PROJECT": "p"}, "p acme k3xq9a2b"},
-		{"a folder that links out of itself", map[string]string{"WANDB_DIR": "/evil"}, ""},
-		{"a broken file", map[string]string{"WANDB_DIR": "/broken"}, ""},
+		{"run folder", map[string]string{"WANDB_DIR": "/scratch", "WANDB_RUN_ID": "k3xq9a2b"}, "k3xq9a2b acme llm"},
+		{"variables first", map[string]string{"WANDB_DIR": "/scratch", "WANDB_PROJECT": "p", "WANDB_RUN_ID": "k3xq9a2b"}, "p k3xq9a2b acme"},
+		{"the run before this one", map[string]string{"WANDB_DIR": "/scratch", "WANDB_RUN_ID": "another1"}, "another1"},
+		{"a run of no known id", map[string]string{"WANDB_DIR": "/scratch", "WANDB_ENTITY": "e"}, "e"},
+		{"no folder", map[string]string{"WANDB_DIR": "/none", "WANDB_RUN_ID": "r"}, "r"},
+		{"a folder that links out of itself", map[string]string{"WANDB_DIR": "/evil", "WANDB_RUN_ID": "k3xq9a2b"}, "k3xq9a2b"},
+		{"a broken file", map[string]string{"WANDB_DIR": "/broken", "WANDB_RUN_ID": "x"}, "x"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

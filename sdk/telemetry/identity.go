@@ -202,11 +202,9 @@ func (id identity) derived(given attribute.Set, own bool) []attribute.KeyValue {
 	return attrs
 }
 
-// detect is what the environment and the machine say. Of W&B, only what variables say: at the start of a process, the latest run
-// in its folder is the one before.
+// detect is what the environment and the machine say.
 func detect(d *resource.Detector, runID string) []attribute.KeyValue {
-	wandb := slices.DeleteFunc(d.Wandb(), func(a resource.Attribute) bool { return !strings.HasPrefix(a.Source, "env:") })
-	return keyValues(slices.Concat(d.SLURM(), d.Kubernetes(), d.Host(), d.Process(), d.GPU(), wandb, d.IDs(runID)))
+	return keyValues(slices.Concat(d.SLURM(), d.Kubernetes(), d.Host(), d.Process(), d.GPU(), d.Wandb(), d.IDs(runID)))
 }
 
 // sdkAttributes are telemetry.sdk.*.
