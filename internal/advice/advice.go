@@ -94,8 +94,11 @@ func (c config) listener(id string) (lines []string) {
 
 func loopback(endpoint string) bool {
 	host, _, err := net.SplitHostPort(endpoint)
-	addr, notAddr := netip.ParseAddr(host)
-	return err == nil && (host == "localhost" || notAddr == nil && addr.IsLoopback())
+	if err != nil {
+		host = endpoint // Without a port it does not start, which is another matter.
+	}
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 func (c config) memoryLimiter(p pipeline) []string {

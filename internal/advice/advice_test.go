@@ -52,6 +52,7 @@ func TestOf(t *testing.T) {
 		{"wide, with a token", otlp("grpc: {endpoint: '0.0.0.0:4317', auth: {authenticator: bearertokenauth}}, http: {endpoint: '127.0.0.1:4318'}"), ""},
 		{"wide, with certificates", otlp("grpc: {endpoint: '[::]:4317', tls: {client_ca_file: ca.crt}}"), ""},
 		{"loopback", otlp("grpc: {endpoint: '[::1]:4317'}, http: {endpoint: 'localhost:4318'}"), ""},
+		{"loopback without a port", otlp("http: {endpoint: 127.0.0.1}"), ""},
 		{"socket", otlp("grpc: {endpoint: /run/otlp.sock, transport: unix}"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
