@@ -13,7 +13,13 @@ type chunk struct {
 	buf   []byte
 	parts []part
 	items int        // spans, points or records
+	begun int        // items of the part that is not ended yet
 	done  chan error // holds the writer's answer, from commit on
+
+	// handOn takes what there is of a request that became large, so that its lines are never all in memory: what they repeat can make them
+	// many times the request. nil keeps the request whole.
+	handOn func()
+	err    error // of what was handed on
 }
 
 // part is a run of lines of one scope, nil where the lines need no definitions; it ends at this offset of the chunk's bytes.
@@ -22,9 +28,35 @@ type part struct {
 	end   int
 }
 
-func (c *chunk) endPart(s *scope, items int) {
+// mostChunk is the bytes from which a request is written in several chunks.
+const mostChunk = 16 << 20
+
+// endLine ends a line of a part, which holds so many items.
+func (c *chunk) endLine(s *scope, items int) {
+	c.begun += items
+	if len(c.buf) >= mostChunk && c.handOn != nil {
+		c.endPart(s)
+		c.handOn()
+	}
+}
+
+func (c *chunk) endPart(s *scope) {
+	if c.begun == 0 {
+		return
+	}
 	c.parts = append(c.parts, part{scope: s, end: len(c.buf)})
-	c.items += items
+	c.items += c.begun
+	c.begun = 0
+}
+
+// takeParts takes the parts of a chunk that are ended for one of their own.
+func (c *chunk) takeParts() *chunk {
+	part := newChunk()
+	part.buf, c.buf = c.buf, part.buf
+	part.parts, c.parts = c.parts, part.parts
+	part.items, c.items = c.items, 0
+	part.faults, c.faults = c.faults, faults{}
+	return part
 }
 
 // alone is how many bytes the chunk takes, at most, in a file that has none of its definitions.
@@ -52,6 +84,6 @@ func (c *chunk) release() {
 	}
 	clear(c.parts) // so that the pool keeps no scope alive
 	c.buf, c.parts, c.items, c.done = c.buf[:0], c.parts[:0], 0, nil
-	c.faults = faults{}
+	c.begun, c.handOn, c.err, c.faults = 0, nil, nil, faults{}
 	chunks.Put(c)
 }

@@ -191,13 +191,23 @@ func (e *encoder) scopeMembers(b []byte, is pcommon.InstrumentationScope, schema
 // identity is what every line says for people with jq: whose record it is.
 func (e *encoder) identity(attrs pcommon.Map, members identityMembers) (b []byte) {
 	if members.run {
-		b = e.text(b, `,"run":`, identity.Run(attrs))
+		b = e.copied(b, `,"run":`, identity.Run(attrs))
 	}
 	if rank, ok := identity.Rank(attrs); ok && members.rank {
 		b = strconv.AppendInt(append(b, `,"rank":`...), int64(rank), 10)
 	}
 	if members.service {
-		b = e.text(b, `,"service":`, identity.Service(attrs))
+		b = e.copied(b, `,"service":`, identity.Service(attrs))
 	}
 	return b
+}
+
+// maxCopy bounds, in bytes, what a line repeats of its resource: one text of a request would fill the disk with its copies.
+const maxCopy = 256
+
+func (e *encoder) copied(b []byte, key, s string) []byte {
+	if len(s) > maxCopy {
+		return b
+	}
+	return e.text(b, key, s)
 }

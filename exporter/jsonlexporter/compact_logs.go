@@ -22,8 +22,9 @@ func (l *compact) addLogs(c *chunk, rl plog.ResourceLogs) {
 		scope := l.scope(&c.encoder, resource, sl.Scope(), sl.SchemaUrl())
 		for i := range records.Len() {
 			c.buf = append(c.appendRecord(c.buf, records.At(i)), scope.suffix...)
+			c.endLine(scope, 1)
 		}
-		c.endPart(scope, records.Len())
+		c.endPart(scope)
 	}
 }
 

@@ -17,8 +17,7 @@ var temporalities = []string{"", "delta", "cumulative"}
 func (l *compact) addMetrics(c *chunk, rm pmetric.ResourceMetrics) {
 	var resource *resource
 	for _, sm := range rm.ScopeMetrics().All() {
-		points := countPoints(sm.Metrics())
-		if points == 0 {
+		if countPoints(sm.Metrics()) == 0 {
 			continue
 		}
 		if resource == nil {
@@ -28,7 +27,7 @@ func (l *compact) addMetrics(c *chunk, rm pmetric.ResourceMetrics) {
 		for i := range sm.Metrics().Len() {
 			c.addMetric(sm.Metrics().At(i), scope)
 		}
-		c.endPart(scope, points)
+		c.endPart(scope)
 	}
 }
 
@@ -113,6 +112,7 @@ func (c *chunk) addNumbers(points pmetric.NumberDataPointSlice, head, tail []byt
 func (c *chunk) addPoint(head, tail []byte, scope *scope, point func([]byte) []byte) {
 	b := point(append(c.buf, head...))
 	c.buf = append(append(b, tail...), scope.suffix...)
+	c.endLine(scope, 1)
 }
 
 func (e *encoder) appendNumber(b []byte, p pmetric.NumberDataPoint) []byte {

@@ -29,8 +29,9 @@ func (l *compact) addSpans(c *chunk, rs ptrace.ResourceSpans) {
 		scope := l.scope(&c.encoder, resource, ss.Scope(), ss.SchemaUrl())
 		for i := range spans.Len() {
 			c.buf = append(c.appendSpan(c.buf, spans.At(i)), scope.suffix...)
+			c.endLine(scope, 1)
 		}
-		c.endPart(scope, spans.Len())
+		c.endPart(scope)
 	}
 }
 

@@ -14,16 +14,13 @@ import (
 func (console) addLogs(c *chunk, rl plog.ResourceLogs) {
 	res := c.appendPyResource(c.scratch[:0], rl.Resource(), rl.SchemaUrl())
 	c.scratch = res
-	items := 0
 	for _, sl := range rl.ScopeLogs().All() {
 		for _, record := range sl.LogRecords().All() {
 			c.buf = c.appendPyRecord(c.buf, record, res)
-			items++
+			c.endLine(nil, 1)
 		}
 	}
-	if items > 0 {
-		c.endPart(nil, items)
-	}
+	c.endPart(nil)
 }
 
 func (e *encoder) appendPyRecord(b []byte, record plog.LogRecord, res []byte) []byte {

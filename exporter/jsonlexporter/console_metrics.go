@@ -30,7 +30,8 @@ func (console) addMetrics(c *chunk, rm pmetric.ResourceMetrics) {
 	}
 	b = c.appendPyString(append(b, `], "schema_url": `...), rm.SchemaUrl())
 	c.buf = append(b, "}]}\n"...)
-	c.endPart(nil, points)
+	c.endLine(nil, points)
+	c.endPart(nil)
 }
 
 func (e *encoder) appendPyScopeMetrics(b []byte, sm pmetric.ScopeMetrics) []byte {

@@ -20,16 +20,13 @@ func (console) addSpans(c *chunk, rs ptrace.ResourceSpans) {
 	tail := append(c.scratch[:0], `, "resource": `...)
 	tail = append(c.appendPyResource(tail, rs.Resource(), rs.SchemaUrl()), '}', '\n')
 	c.scratch = tail
-	items := 0
 	for _, ss := range rs.ScopeSpans().All() {
 		for _, span := range ss.Spans().All() {
 			c.buf = append(c.appendPySpan(c.buf, span), tail...)
-			items++
+			c.endLine(nil, 1)
 		}
 	}
-	if items > 0 {
-		c.endPart(nil, items)
-	}
+	c.endPart(nil)
 }
 
 func (e *encoder) appendPySpan(b []byte, span ptrace.Span) []byte {

@@ -143,7 +143,7 @@ func (e *jsonlExporter) push(ctx context.Context, r request) error {
 	if e.only == nil {
 		return e.pushPartitioned(ctx, p, r)
 	}
-	c := newChunk()
+	c := e.newChunk(ctx, e.only.writer)
 	for i := range r.resources {
 		r.add(e.only.layout, c, i)
 	}
@@ -178,7 +178,7 @@ func (e *jsonlExporter) pushPartitioned(ctx context.Context, p *pool, r request)
 				failed, errs = append(failed, s.resources...), append(errs, err)
 				continue
 			}
-			c := newChunk()
+			c := e.newChunk(ctx, s.writer.writer)
 			for _, i := range s.resources {
 				r.add(s.writer.layout, c, i)
 			}
@@ -234,8 +234,25 @@ func (e *jsonlExporter) countRoute(ctx context.Context, s *fileShare) {
 	}
 }
 
+// newChunk returns a chunk for what a writer takes of a request. Of a large one each part is written before the next is encoded.
+func (e *jsonlExporter) newChunk(ctx context.Context, w *writer) *chunk {
+	c := newChunk()
+	c.handOn = func() {
+		part := c.takeParts()
+		if c.err != nil {
+			part.release() // The request is tried again, whole.
+			return
+		}
+		c.err = e.finish(ctx, w, e.begin(w, part))
+	}
+	return c
+}
+
 // begin hands an encoded chunk to its writer. It returns nil where there is nothing to write.
 func (e *jsonlExporter) begin(w *writer, c *chunk) *chunk {
+	if c.err != nil {
+		return c
+	}
 	if c.items == 0 {
 		c.release()
 		return nil
@@ -248,6 +265,10 @@ func (e *jsonlExporter) begin(w *writer, c *chunk) *chunk {
 func (e *jsonlExporter) finish(ctx context.Context, w *writer, c *chunk) error {
 	if c == nil {
 		return nil
+	}
+	if err := c.err; err != nil {
+		c.release()
+		return err
 	}
 	items, faults := c.items, c.faults // await gives the chunk back.
 	if err := w.await(ctx, c); err != nil {

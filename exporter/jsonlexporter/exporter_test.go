@@ -29,6 +29,7 @@ import (
 
 	"github.com/lenscol/lenscol/exporter/jsonlexporter/internal/metadata"
 	"github.com/lenscol/lenscol/internal/testbed"
+	"github.com/lenscol/lenscol/sdk/semconv"
 )
 
 // testConfig writes below folder, to as little free space as there is.
@@ -174,6 +175,89 @@ func TestRestartLosesNothingAndGluesNothing(t *testing.T) {
 		require.Error(t, e.ConsumeTraces(t.Context(), numbered(0, i, 1)), "consume after shutdown is an error")
 	}
 	require.Equal(t, spanNames(0, 3), readFiles(t, folder))
+}
+
+// TestLargeRequestIsWrittenInParts has what the lines of a request repeat make them hundreds of times the request. Its lines are never all in
+// memory, and none is lost.
+func TestLargeRequestIsWrittenInParts(t *testing.T) {
+	const n = 60
+	long := strings.Repeat("x", 1<<20)
+	md := pmetric.NewMetrics()
+	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	m.SetName("m")
+	m.SetDescription(long)
+	points := m.SetEmptyGauge().DataPoints()
+	for i := range n {
+		points.AppendEmpty().SetIntValue(int64(i))
+	}
+	td := numbered(0, 0, n)
+	td.ResourceSpans().At(0).Resource().Attributes().PutStr("a", long)
+	for _, layout := range []Layout{LayoutCompact, LayoutConsole, LayoutOTLPJSON} {
+		t.Run(string(layout), func(t *testing.T) {
+			cfg := createDefaultConfig().(*Config)
+			cfg.Layout, cfg.Resource = layout, ResourceInline
+			largest, handedOn := 0, 0
+			c := newChunk()
+			c.handOn = func() {
+				part := c.takeParts()
+				largest = max(largest, len(part.buf))
+				handedOn += part.items
+			}
+			l := cfg.newLayout()
+			l.addSpans(c, td.ResourceSpans().At(0))
+			if layout != LayoutConsole { // There a metric is one line, and repeats nothing.
+				l.addMetrics(c, md.ResourceMetrics().At(0))
+			}
+			require.NotZero(t, handedOn)
+			require.Less(t, max(largest, len(c.buf)), mostChunk+3<<20)
+		})
+	}
+
+	for _, path := range []string{"{signal}.jsonl", "{rank}-{signal}.jsonl"} {
+		folder := t.TempDir()
+		cfg := testConfig(folder)
+		cfg.Path = filepath.Join(folder, path)
+		e, err := NewFactory().CreateMetrics(t.Context(), exportertest.NewNopSettings(metadata.Type), cfg)
+		require.NoError(t, err)
+		require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+		require.NoError(t, e.ConsumeMetrics(t.Context(), md))
+		require.NoError(t, e.Shutdown(t.Context()))
+		require.Len(t, readFiles(t, folder), n)
+	}
+}
+
+// TestPartOfALargeRequestThatFails fails the request, whose sender sends it again.
+func TestPartOfALargeRequestThatFails(t *testing.T) {
+	folder := t.TempDir()
+	e := &jsonlExporter{now: time.Now}
+	w := testWriter(t, folder, nil)
+	require.NoError(t, w.close(t.Context()))
+	c := e.newChunk(t.Context(), w)
+	td := numbered(0, 0, 40)
+	for i := range 40 {
+		td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(i).Attributes().PutStr("a", strings.Repeat("x", 1<<20))
+	}
+	w.layout.addSpans(c, td.ResourceSpans().At(0))
+	require.ErrorIs(t, c.err, errClosed)
+	require.ErrorIs(t, e.finish(t.Context(), w, e.begin(w, c)), errClosed)
+}
+
+// TestLongIdentityIsNotRepeated: the resource's line has it.
+func TestLongIdentityIsNotRepeated(t *testing.T) {
+	folder := t.TempDir()
+	e := startTraces(t, testConfig(folder), componenttest.NewNopHost())
+	td := numbered(3, 0, 100)
+	attrs := td.ResourceSpans().At(0).Resource().Attributes()
+	attrs.PutStr(semconv.RunID, strings.Repeat("x", 1<<20))
+	attrs.PutStr(semconv.ServiceName, strings.Repeat("y", maxCopy))
+	require.NoError(t, e.ConsumeTraces(t.Context(), td))
+	text, err := os.ReadFile(filepath.Join(folder, "traces.jsonl"))
+	require.NoError(t, err)
+	require.Less(t, len(text), 2<<20)
+	require.Equal(t, spanNames(0, 100), readFiles(t, folder))
+	last := string(text[bytes.LastIndexByte(text[:len(text)-1], '\n')+1:])
+	require.Contains(t, last, `,"rank":3,"service":"yyy`)
+	require.NotContains(t, last, `"run"`)
 }
 
 func TestThreeSignalsInOneFile(t *testing.T) {

@@ -75,7 +75,7 @@ type otlpRequest struct {
 	depth int         // levels that have a head
 	open  int         // levels that are open in the line
 	start int         // of the line
-	items int
+	items int         // in it
 }
 
 const (
@@ -131,8 +131,7 @@ func (r *otlpRequest) leave(level int) {
 // item opens what is not open, and returns the chunk's bytes for an item to be appended.
 func (r *otlpRequest) item() []byte {
 	if len(r.c.buf)-r.start >= longLine {
-		r.leave(0)
-		r.start = len(r.c.buf)
+		r.endLine()
 	}
 	r.items++
 	b := comma(r.c.buf)
@@ -146,11 +145,15 @@ func (r *otlpRequest) item() []byte {
 	return b
 }
 
-func (r *otlpRequest) close() {
+func (r *otlpRequest) endLine() {
 	r.leave(0)
-	if r.items > 0 {
-		r.c.endPart(nil, r.items)
-	}
+	r.c.endLine(nil, r.items)
+	r.start, r.items = len(r.c.buf), 0
+}
+
+func (r *otlpRequest) close() {
+	r.endLine()
+	r.c.endPart(nil)
 }
 
 // comma parts what follows from its neighbour in the list.
