@@ -32,16 +32,7 @@ func TestFoldersThatCannotBeRead(t *testing.T) {
 	inputs, err := Find([]string{folder})
 	require.NoError(t, errors.Join(err, unix.Setfsuid(os.Geteuid())))
 
-	var problems []string
-	files := NewFiles(inputs, func(_ Input, err error) { problems = append(problems, err.Error()) })
-	var recs []Record
-	for {
-		rec, _, err := files.Next()
-		if err != nil {
-			break // io.EOF
-		}
-		recs = append(recs, rec)
-	}
+	recs, problems := readInputs(inputs)
 	require.Equal(t, numbers(4), names(recs))
 	require.Equal(t, []string{"open " + closed + ": permission denied"}, problems)
 }

@@ -164,6 +164,18 @@ func readFolder(t testing.TB, folder string, check func(Input, Stats)) (recs []R
 	}
 }
 
+// readInputs reads files that were found, and says what is wrong with them.
+func readInputs(inputs []Input) (recs []Record, problems []string) {
+	files := NewFiles(inputs, func(_ Input, err error) { problems = append(problems, err.Error()) })
+	for {
+		rec, _, err := files.Next()
+		if err != nil {
+			return recs, problems // io.EOF
+		}
+		recs = append(recs, rec)
+	}
+}
+
 func mustRead(t testing.TB, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)

@@ -423,15 +423,8 @@ func TestFilesAreThoseThatWereFound(t *testing.T) {
 		if next {
 			putFile(t, folder, "traces.jsonl", []byte(manySpans(100, 3)))
 		}
-		files := NewFiles(inputs, func(_ Input, err error) { require.NoError(t, err) })
-		var recs []Record
-		for {
-			rec, _, err := files.Next()
-			if err != nil {
-				break // io.EOF
-			}
-			recs = append(recs, rec)
-		}
+		recs, problems := readInputs(inputs)
+		require.Empty(t, problems)
 		require.Equal(t, numbers(6), names(recs))
 		require.NoError(t, os.Rename(rotated, active))
 	}
