@@ -1,10 +1,14 @@
 // Copyright The lenscol Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package otlpreceiver is the core's otlp receiver, with its settings, of which a connection that says nothing does not hold up the end.
+// Package otlpreceiver is the core's otlp receiver, with its settings, of which nobody who connected holds up the end. Whoever ends collectors waits for a
+// while, and kills: what waited in memory is lost then.
 //
-// A gRPC server ends when its connections have ended, and gives one that has not yet spoken two minutes for that. Whoever ends collectors waits for less, and
-// kills: what waited in memory is lost then. No setting of the core says how long a connection may be silent at its beginning; here it is 10 seconds.
+// A gRPC server ends when its connections have ended, and gives one that has not yet spoken two minutes for that. No setting of the core says how long a
+// connection may be silent at its beginning; here it is 10 seconds.
+//
+// A server ends when its requests have, and a request that waits for a full queue, of a backend that is away, waits for as long as its sender does. Here what
+// is not through 5 seconds after the end began is answered with Unavailable (503): it was not acknowledged, and is sent again.
 package otlpreceiver // import "github.com/lenscol/lenscol/receiver/otlpreceiver"
 
 import (
@@ -19,73 +23,130 @@ import (
 	"go.opentelemetry.io/collector/config/configmiddleware"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/extension/extensionmiddleware"
 	"go.opentelemetry.io/collector/receiver"
 	core "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // handshakeTimeout is how long a connection has until it speaks TLS, where that is on, and HTTP/2. Tests shorten it.
 var handshakeTimeout = 10 * time.Second
 
+// endTimeout is how long requests may go on once the end began. Tests shorten it.
+var endTimeout = 5 * time.Second
+
 // NewFactory returns the factory of otlp.
 func NewFactory() receiver.Factory {
 	base := core.NewFactory().(xreceiver.Factory)
-	f := &factory{configs: map[*core.Config]*core.Config{}}
+	f := &factory{servers: map[*core.Config]*server{}}
 	return xreceiver.NewFactory(base.Type(), base.CreateDefaultConfig,
 		xreceiver.WithTraces(func(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
-			r, err := base.CreateTraces(ctx, set, f.config(cfg), next)
-			return bounded{r, f, cfg}, err
+			s := f.server(cfg)
+			next, err := consumer.NewTraces(until(s, next.ConsumeTraces), consumer.WithCapabilities(next.Capabilities()))
+			if err != nil {
+				return nil, err
+			}
+			r, err := base.CreateTraces(ctx, set, s.cfg, next)
+			return bounded{r, s}, err
 		}, base.TracesStability()),
 		xreceiver.WithMetrics(func(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
-			r, err := base.CreateMetrics(ctx, set, f.config(cfg), next)
-			return bounded{r, f, cfg}, err
+			s := f.server(cfg)
+			next, err := consumer.NewMetrics(until(s, next.ConsumeMetrics), consumer.WithCapabilities(next.Capabilities()))
+			if err != nil {
+				return nil, err
+			}
+			r, err := base.CreateMetrics(ctx, set, s.cfg, next)
+			return bounded{r, s}, err
 		}, base.MetricsStability()),
 		xreceiver.WithLogs(func(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
-			r, err := base.CreateLogs(ctx, set, f.config(cfg), next)
-			return bounded{r, f, cfg}, err
+			s := f.server(cfg)
+			next, err := consumer.NewLogs(until(s, next.ConsumeLogs), consumer.WithCapabilities(next.Capabilities()))
+			if err != nil {
+				return nil, err
+			}
+			r, err := base.CreateLogs(ctx, set, s.cfg, next)
+			return bounded{r, s}, err
 		}, base.LogsStability()),
 		xreceiver.WithProfiles(func(ctx context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
-			r, err := base.CreateProfiles(ctx, set, f.config(cfg), next)
-			return bounded{r, f, cfg}, err
+			s := f.server(cfg)
+			next, err := xconsumer.NewProfiles(until(s, next.ConsumeProfiles), consumer.WithCapabilities(next.Capabilities()))
+			if err != nil {
+				return nil, err
+			}
+			r, err := base.CreateProfiles(ctx, set, s.cfg, next)
+			return bounded{r, s}, err
 		}, base.ProfilesStability()),
 	)
 }
 
-// factory knows for each config what the core gets in its place: the signals of a receiver share one server, by its config.
+// factory knows the servers: the signals of a receiver share one, by its config.
 type factory struct {
 	mu      sync.Mutex
-	configs map[*core.Config]*core.Config
+	servers map[*core.Config]*server
+}
+
+// server is what the core gets in a config's place, and the end of its requests.
+type server struct {
+	factory  *factory
+	own, cfg *core.Config
+	ended    context.Context // done when its requests may go on no longer
+	end      context.CancelFunc
 }
 
 // middleware is the id by which the server finds its timeout.
 var middleware = component.MustNewIDWithName("lenscol", "handshake_timeout")
 
-// config is a copy that names the middleware; the config itself is what a reload compares.
-func (f *factory) config(cfg component.Config) *core.Config {
+// server finds the config's, or makes it of a copy that names the middleware; the config itself is what a reload compares.
+func (f *factory) server(cfg component.Config) *server {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	own := cfg.(*core.Config)
-	if known, ok := f.configs[own]; ok {
+	if known, ok := f.servers[own]; ok {
 		return known
 	}
 	copied := *own
 	if own.Protocols.GRPC.HasValue() {
-		server := *own.Protocols.GRPC.Get()
-		server.Middlewares = append(slices.Clone(server.Middlewares), configmiddleware.Config{ID: middleware})
-		copied.Protocols.GRPC = configoptional.Some(server)
+		grpc := *own.Protocols.GRPC.Get()
+		grpc.Middlewares = append(slices.Clone(grpc.Middlewares), configmiddleware.Config{ID: middleware})
+		copied.Protocols.GRPC = configoptional.Some(grpc)
 	}
-	f.configs[own] = &copied
-	return &copied
+	s := &server{factory: f, own: own, cfg: &copied}
+	s.ended, s.end = context.WithCancel(context.Background())
+	f.servers[own] = s
+	return s
 }
 
-// bounded is a receiver whose host has the middleware.
+func (f *factory) forget(cfg *core.Config) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.servers, cfg)
+}
+
+var errEnding = status.Error(codes.Unavailable, "the collector ends, and could not hand this on in time; it was not acknowledged and is to be sent again")
+
+// until is a consumer whose requests end with the server's.
+func until[B any](s *server, next func(context.Context, B) error) func(context.Context, B) error {
+	return func(ctx context.Context, batch B) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.ended, cancel)()
+		err := next(ctx, batch)
+		if err != nil && s.ended.Err() != nil && !consumererror.IsPermanent(err) {
+			return errEnding
+		}
+		return err
+	}
+}
+
+// bounded is a receiver whose host has the middleware, and whose requests end with it.
 type bounded struct {
 	component.Component
-	factory *factory
-	cfg     component.Config
+	server *server
 }
 
 func (b bounded) Start(ctx context.Context, h component.Host) error {
@@ -93,14 +154,9 @@ func (b bounded) Start(ctx context.Context, h component.Host) error {
 }
 
 func (b bounded) Shutdown(ctx context.Context) error {
-	b.factory.forget(b.cfg)
+	b.server.factory.forget(b.server.own)
+	defer time.AfterFunc(endTimeout, b.server.end).Stop()
 	return b.Component.Shutdown(ctx)
-}
-
-func (f *factory) forget(cfg component.Config) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.configs, cfg.(*core.Config))
 }
 
 type host struct{ component.Host }

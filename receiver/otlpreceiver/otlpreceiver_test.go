@@ -4,8 +4,11 @@
 package otlpreceiver
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
@@ -75,6 +80,84 @@ func TestSilentConnectionsDoNotHoldUpTheEnd(t *testing.T) {
 			require.Fail(t, "it does not end")
 		}
 	}
+}
+
+// A request that waits for somebody who does not come, from a sender who waits for ever, does not hold up the end: it is answered, so that it is
+// sent again. What was refused for good before is refused for good.
+func TestWaitingRequestsDoNotHoldUpTheEnd(t *testing.T) {
+	endTimeout = 100 * time.Millisecond
+	factory := NewFactory()
+	cfg := factory.CreateDefaultConfig().(*core.Config)
+	address, web := freeAddress(t), freeAddress(t)
+	cfg.Protocols.GRPC.GetOrInsertDefault().NetAddr.Endpoint = address
+	cfg.Protocols.HTTP.GetOrInsertDefault().ServerConfig.NetAddr.Endpoint = web
+	waiting := make(chan struct{}, 2)
+	next, err := consumer.NewTraces(func(ctx context.Context, _ ptrace.Traces) error {
+		waiting <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	require.NoError(t, err)
+	r, err := factory.CreateTraces(t.Context(), receivertest.NewNopSettings(factory.Type()), cfg, next)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	td := ptrace.NewTraces()
+	td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+	request := ptraceotlp.NewExportRequestFromTraces(td)
+	body, err := request.MarshalJSON()
+	require.NoError(t, err)
+	answers := make(chan string, 2)
+	go func() {
+		_, err := ptraceotlp.NewGRPCClient(conn).Export(context.Background(), request)
+		answers <- err.Error()
+	}()
+	go func() {
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		answer, err := client.Post("http://"+web+"/v1/traces", "application/json", bytes.NewReader(body))
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		defer answer.Body.Close()
+		answers <- answer.Status
+	}()
+	<-waiting
+	<-waiting
+	ended := make(chan error, 1)
+	go func() { ended <- r.Shutdown(context.Background()) }()
+	for range 2 {
+		select {
+		case said := <-answers:
+			require.Regexp(t, `^503 |code = Unavailable desc = the collector ends`, said)
+		case <-time.After(time.Minute):
+			require.Fail(t, "it is not answered")
+		}
+	}
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(time.Minute):
+		require.Fail(t, "it does not end")
+	}
+}
+
+func TestErrorsAtTheEnd(t *testing.T) {
+	s := &server{}
+	s.ended, s.end = context.WithCancel(t.Context())
+	var says error
+	consume := until(s, func(context.Context, int) error { return says })
+	says = errors.New("full")
+	require.Equal(t, says, consume(t.Context(), 1))
+	s.end()
+	require.Equal(t, errEnding, consume(t.Context(), 1))
+	says = consumererror.NewPermanent(errors.New("bad"))
+	require.Equal(t, says, consume(t.Context(), 1))
+	says = nil
+	require.NoError(t, consume(t.Context(), 1))
 }
 
 // Every signal of the core's is there.
