@@ -61,22 +61,26 @@ func (i *instances) tellApart(attrs pcommon.Map, t *tally) {
 	if pid, ok := attrs.Get(semconv.ProcessPID); ok && p.role == "" {
 		p.pid = number(pid)
 	}
-	run, end := identity.Run(attrs), ""
-	if rank, ok := identity.Rank(attrs); ok {
-		end = "-rank" + strconv.Itoa(rank)
-	}
-	if len(p.instance)+len(p.service)+len(p.host)+len(p.role)+len(run) > maxProcess {
-		t.tooLong++
-		return
-	}
-	if sent == "" {
-		if run == "" || end == "" {
-			return // nobody that could be named
+	id, known := i.known(p)
+	if !known { // also one without an id
+		run, end := identity.Run(attrs), ""
+		if rank, ok := identity.Rank(attrs); ok {
+			end = "-rank" + strconv.Itoa(rank)
 		}
-		p.instance = run + end
+		if len(p.instance)+len(p.service)+len(p.host)+len(p.role)+len(run) > maxProcess {
+			t.tooLong++
+			return
+		}
+		if sent == "" {
+			if run == "" || end == "" {
+				return // nobody that could be named
+			}
+			p.instance = run + end
+		}
+		var forgotten int
+		id, forgotten = i.id(p, run, end)
+		t.forgotten += int64(forgotten)
 	}
-	id, forgotten := i.id(p, run, end)
-	t.forgotten += int64(forgotten)
 	if id == sent {
 		return
 	}
@@ -88,11 +92,19 @@ func (i *instances) tellApart(attrs pcommon.Map, t *tally) {
 	attrs.PutStr(semconv.ServiceInstanceID, id)
 }
 
+// known is the instance id of a process that sent before, as almost all did: it needs neither run nor rank.
+func (i *instances) known(p process) (id string, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	id, ok = i.now.ids[p]
+	return id, ok
+}
+
 // id is the process's own instance id, and how many processes were forgotten for it.
 func (i *instances) id(p process, run, end string) (id string, forgotten int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if id, ok := i.now.ids[p]; ok {
+	if id, ok := i.now.ids[p]; ok { // one without an id of its own, or another request of the process came first
 		return id, 0
 	}
 	id, known := i.old.ids[p]
