@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/lenscol/lenscol/internal/ranks"
 )
@@ -24,7 +25,13 @@ type Config struct {
 	LogsURLPath    string `mapstructure:"logs_url_path"`
 }
 
-var _ component.Config = (*Config)(nil)
+var (
+	_ component.Config    = (*Config)(nil)
+	_ confmap.Unmarshaler = (*Config)(nil)
+)
+
+// Unmarshal takes what an empty environment variable stands for as not set.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return ranks.Unmarshal(conf, c) }
 
 // Validate names the key of every setting that cannot be.
 func (c *Config) Validate() error {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/provider/envprovider"
+	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
@@ -27,6 +29,24 @@ func TestConfig(t *testing.T) {
 		require.NoError(t, conf(t, yaml).Unmarshal(cfg))
 		require.ErrorContains(t, confmap.Validate(cfg), want)
 	}
+}
+
+// A variable that is set and empty is one that is not set, as in NeMo Lens: neither rank 0 nor a rate of 0.
+func TestEmptyVariables(t *testing.T) {
+	for _, name := range []string{"STRATEGY", "EXPORT_RANK", "RATE"} {
+		t.Setenv(name, "")
+	}
+	r, err := confmap.NewResolver(confmap.ResolverSettings{
+		URIs:              []string{"yaml:{strategy: '${env:STRATEGY:-sampled}', export_rank: '${env:EXPORT_RANK:-3}', rate: '${env:RATE:-0.5}'}"},
+		ProviderFactories: []confmap.ProviderFactory{yamlprovider.NewFactory(), envprovider.NewFactory()},
+		DefaultScheme:     "yaml",
+	})
+	require.NoError(t, err)
+	conf, err := r.Resolve(t.Context())
+	require.NoError(t, err)
+	cfg := createDefaultConfig()
+	require.NoError(t, conf.Unmarshal(cfg))
+	require.Equal(t, createDefaultConfig(), cfg)
 }
 
 // What stays is what was sent, to the byte.

@@ -103,7 +103,35 @@ func defaultRule() RuleConfig {
 // Unmarshal fills in the rule's defaults, which an element of a list has no other place for.
 func (c *OverrideConfig) Unmarshal(conf *confmap.Conf) error {
 	c.Rule = defaultRule()
+	if err := fillEmpty(conf, ""); err != nil {
+		return err
+	}
 	return conf.Unmarshal(c)
+}
+
+// Unmarshal is the Unmarshal of the configs that have Config squashed into them. Were it one of Config's own, confmap would
+// let keys pass that nobody knows.
+func Unmarshal(conf *confmap.Conf, into any) error {
+	for _, path := range []string{"", "traces::", "metrics::", "logs::"} {
+		if err := fillEmpty(conf, path); err != nil {
+			return err
+		}
+	}
+	return conf.Unmarshal(into)
+}
+
+// fillEmpty gives the settings of a rule their defaults that come from a variable which is set and empty: NeMo Lens takes it
+// for one that is not set. The default in ${env:NAME:-default} is not for it, and confmap would make 0 of it: a rate of 0.
+func fillEmpty(conf *confmap.Conf, path string) error {
+	d := defaultRule()
+	for key, value := range map[string]any{"strategy": d.Strategy, "export_rank": d.ExportRank, "rate": d.Rate} {
+		if key = path + key; conf.IsSet(key) && conf.Get(key) == nil {
+			if err := conf.Merge(confmap.NewFromStringMap(map[string]any{key: value})); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Check names the key of every setting that cannot be. It is the Validate of the configs that have this one squashed into

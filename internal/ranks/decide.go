@@ -164,10 +164,10 @@ func (d *Decider) Decide(signal Signal, attrs pcommon.Map) Decision {
 	case strategy.Decides(id.Identity):
 		out.Keep = strategy.Exports(id.Identity)
 		return out
-	case id.WorldSize <= id.Rank:
-		return d.undecided(out, NoWorldSize, attrs)
 	case id.LocalRank < 0 && strategy.Decides(rank.Identity{Rank: id.Rank, WorldSize: id.WorldSize}):
 		return d.undecided(out, NoLocalRank, attrs) // with one, it could
+	case id.WorldSize <= id.Rank:
+		return d.undecided(out, NoWorldSize, attrs)
 	default:
 		return d.undecided(out, NoFit, attrs)
 	}

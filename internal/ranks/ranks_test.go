@@ -78,11 +78,21 @@ func TestLensEnvironment(t *testing.T) {
 		conf, err := r.Resolve(t.Context())
 		require.NoError(t, err)
 		cfg := DefaultConfig()
-		require.NoError(t, conf.Unmarshal(&cfg))
+		require.NoError(t, Unmarshal(conf, &cfg))
 		require.NoError(t, cfg.Check())
+		require.Equal(t, cfg.Rule, *cfg.Traces.Get())
+		require.Equal(t, cfg.Rule, cfg.Overrides[0].Rule)
 		return cfg.Rule
 	}
 	require.Equal(t, defaultRule(), resolve())
+
+	// An empty or blank variable is one that is not set.
+	for _, empty := range []string{"", "  "} {
+		t.Setenv("NEMO_LENS_EXPORT_RANK", empty)
+		t.Setenv("NEMO_LENS_EXPORT_SAMPLE_RATE", empty)
+		t.Setenv("NEMO_LENS_EXPORT_STRATEGY", empty)
+		require.Equal(t, defaultRule(), resolve())
+	}
 
 	t.Setenv("NEMO_LENS_EXPORT_STRATEGY", "sampled")
 	t.Setenv("NEMO_LENS_EXPORT_RANK", "0")
@@ -148,6 +158,7 @@ func TestDecide(t *testing.T) {
 		{"a listed rank needs no world size", "{strategy: ranks, ranks: '0,-1', missing: drop}", Traces, map[string]any{"dl.rank": 0}, keep, ByRank},
 		{"a rank that may be the last does", "{strategy: ranks, ranks: '0,-1', missing: drop}", Traces, map[string]any{"dl.rank": 1}, drop, NoWorldSize},
 		{"no local rank", "{strategy: first_rank_per_node}", Traces, at(7, 16), keep, NoLocalRank},
+		{"no local rank, and no world size, which it does not need", "{strategy: first_rank_per_node, missing: drop}", Traces, map[string]any{"dl.rank": 7}, drop, NoLocalRank},
 		{"local rank", "{strategy: first_rank_per_node}", Traces, map[string]any{"dl.rank": 7, "dl.local_rank": 0}, keep, ByRank},
 		{"local rank from ranks per node", "{strategy: first_rank_per_node, ranks_per_node: 4}", Traces, at(7, 16), drop, ByRank},
 		{"sizes that do not fit", "{strategy: per_group, missing: drop, group: {per: [pp], sizes: {pp: 3}}}", Traces, at(7, 16), drop, NoFit},

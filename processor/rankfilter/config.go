@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/lenscol/lenscol/internal/ranks"
 )
@@ -20,7 +21,13 @@ type Config struct {
 	SpanGroups string `mapstructure:"span_groups"`
 }
 
-var _ component.Config = (*Config)(nil)
+var (
+	_ component.Config    = (*Config)(nil)
+	_ confmap.Unmarshaler = (*Config)(nil)
+)
+
+// Unmarshal takes what an empty environment variable stands for as not set.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return ranks.Unmarshal(conf, c) }
 
 // Validate names the key of every setting that cannot be.
 func (c *Config) Validate() error {

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/provider/envprovider"
+	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/featuregate"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -40,6 +42,24 @@ func config(t testing.TB, yaml string) *Config {
 	require.NoError(t, conf.Unmarshal(cfg))
 	require.NoError(t, confmap.Validate(cfg))
 	return cfg
+}
+
+// A variable that is set and empty is one that is not set, as in NeMo Lens: neither rank 0 nor a rate of 0.
+func TestEmptyVariables(t *testing.T) {
+	for _, name := range []string{"STRATEGY", "EXPORT_RANK", "RATE"} {
+		t.Setenv(name, "")
+	}
+	r, err := confmap.NewResolver(confmap.ResolverSettings{
+		URIs:              []string{"yaml:{strategy: '${env:STRATEGY:-sampled}', export_rank: '${env:EXPORT_RANK:-3}', rate: '${env:RATE:-0.5}'}"},
+		ProviderFactories: []confmap.ProviderFactory{yamlprovider.NewFactory(), envprovider.NewFactory()},
+		DefaultScheme:     "yaml",
+	})
+	require.NoError(t, err)
+	conf, err := r.Resolve(t.Context())
+	require.NoError(t, err)
+	cfg := NewFactory().CreateDefaultConfig().(*Config)
+	require.NoError(t, conf.Unmarshal(cfg))
+	require.Equal(t, NewFactory().CreateDefaultConfig(), cfg)
 }
 
 // rig is a filter of each signal with its sinks and its telemetry.
