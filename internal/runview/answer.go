@@ -38,7 +38,7 @@ type Run struct {
 	Silent      int       `json:"silent"`     // ranks
 	Items
 	DroppedBy   []DroppedBy `json:"dropped_by"`       // what rank_gate dropped, by strategy
-	FrontStep   int64       `json:"front_step"`       // the furthest step of ranks that are not silent; -1: none has one
+	FrontStep   int64       `json:"front_step"`       // the furthest step of ranks that are not silent, or were silent last; -1: none has one
 	MaxLag      int64       `json:"max_lag"`          // the most that a rank is behind it; -1: none has a step
 	StepSeconds float32     `json:"step_seconds_p50"` // the median of the ranks' medians; 0: unknown
 	Slowest     []Rank      `json:"slowest"`          // by step_seconds_median, at most 8

@@ -20,7 +20,8 @@ var process struct {
 
 var current atomic.Pointer[Model]
 
-// Join is for who looks: the process's model, which is reported to until the last has left.
+// Join is for who looks: the process's model, which is reported to until the last has left. Then the config has ended, and
+// with it all who report: those of the next one count from their first report on.
 func Join() (m *Model, leave func()) {
 	process.Lock()
 	defer process.Unlock()
@@ -34,6 +35,7 @@ func Join() (m *Model, leave func()) {
 		defer process.Unlock()
 		if process.watchers--; process.watchers == 0 {
 			current.Store(nil)
+			retired.Store(feeds.Load())
 		}
 	})
 }

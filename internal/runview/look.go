@@ -130,19 +130,34 @@ func (l *look) judge() {
 	l.typical = median(medians)
 	l.silentAfter = max(silentAfter, time.Duration(min(3*float64(l.typical), 1e9)*1e9))
 
-	// When the run has ended, its ranks are not silent: only those that were before.
 	l.silentFrom = l.now.Add(-l.silentAfter).UnixNano()
 	l.active = l.last >= l.silentFrom
 	if !l.active {
-		l.silentFrom = l.last - int64(l.silentAfter)
+		// The run has ended, and its ranks with it: silent are only those that were before. What has no rank says nothing about
+		// that, for it may go on after them, or come hours later as SLURM's accounting does.
+		l.silentFrom = l.lastOf(func(r *row) bool { return r.rank != rank.Unknown }) - int64(l.silentAfter)
+	}
+	frontFrom := l.silentFrom
+	if last := l.lastOf(func(r *row) bool { return r.known }); last < frontFrom {
+		frontFrom = last - int64(l.silentAfter)
 	}
 	for i := range l.rows {
 		row := &l.rows[i]
 		row.silent = row.last < l.silentFrom
-		if row.known && !row.silent {
+		if row.known && row.last >= frontFrom {
 			l.front = max(l.front, row.number)
 		}
 	}
+}
+
+// lastOf is when some of the rows were seen last.
+func (l *look) lastOf(those func(*row) bool) (last int64) {
+	for i := range l.rows {
+		if row := &l.rows[i]; those(row) {
+			last = max(last, row.last)
+		}
+	}
+	return last
 }
 
 // step is the last step of a rank, and lag how far that is behind the front; -1 where they are not known.

@@ -356,6 +356,57 @@ func TestNothingCountsTwice(t *testing.T) {
 	require.EqualValues(t, 37, r.only(t).Spans)
 }
 
+// With a reload of the config all who report are others. What they report counts from the first report on.
+func TestReloadLosesNoCounts(t *testing.T) {
+	_, leave := Join()
+	r := newRig()
+	sees := func(f Feed) { r.seesFrom(t, f, attrs(t, "r", 0, nil), time.Second, 1) }
+	old, beside := NewFeed(ranks.Traces), NewFeed(ranks.Traces)
+	sees(old)
+	sees(beside)
+	require.EqualValues(t, 1, r.only(t).Spans)
+
+	leave()
+	_, leave = Join()
+	defer leave()
+	old, beside = NewFeed(ranks.Traces), NewFeed(ranks.Traces)
+	for range 2 {
+		sees(old)
+		sees(beside)
+	}
+	require.EqualValues(t, 3, r.only(t).Spans)
+}
+
+// What has no rank may go on when the ranks are done, or come much later: the run's last steps stay to be seen, and its ranks
+// are not silent for having ended.
+func TestWhatComesAfterTheRanks(t *testing.T) {
+	r := newRig()
+	for step := 1; step <= 10; step++ {
+		r.clock = r.clock.Add(time.Minute)
+		for rank := range 4 {
+			if rank < 3 || step <= 5 {
+				r.sees(t, "r", rank, time.Second, step)
+			}
+		}
+	}
+	r.clock = r.clock.Add(time.Hour)
+	r.seesFrom(t, r.traces, attrs(t, "r", -1, map[string]any{"service.name": "slurm"}), 0)
+	run := r.only(t)
+	require.True(t, run.Active)
+	require.Equal(t, 4, run.Silent)
+	require.EqualValues(t, 10, run.FrontStep)
+	d := r.detail(t, "r", 2)
+	require.Equal(t, []int64{9, 10}, d.Steps)
+	require.Equal(t, []int64{0, 0, 0, 5}, d.Rows.Lag)
+
+	r.clock = r.clock.Add(time.Hour)
+	run = r.only(t)
+	require.False(t, run.Active)
+	require.Equal(t, 1, run.Silent)
+	require.Equal(t, 3, run.SilentRanks[0].Rank)
+	require.EqualValues(t, 10, run.FrontStep)
+}
+
 func TestWhatIsCounted(t *testing.T) {
 	r := newRig()
 	td := ptrace.NewTraces()

@@ -62,7 +62,10 @@ type Feed struct {
 	signal ranks.Signal
 }
 
-var feeds atomic.Uint32
+var (
+	feeds   atomic.Uint32 // the last id
+	retired atomic.Uint32 // the last id of those that are gone
+)
 
 // NewFeed is a feed of a signal.
 func NewFeed(signal ranks.Signal) Feed { return Feed{feeds.Add(1), signal} }
@@ -78,7 +81,7 @@ type owner struct {
 
 // counts reports whether the feed's items count.
 func (o *owner) counts(f Feed, now int64) bool {
-	if o.feed != f.id && o.feed != 0 && now-o.last < int64(handover) {
+	if o.feed != f.id && o.feed > retired.Load() && now-o.last < int64(handover) {
 		return false
 	}
 	o.feed, o.last = f.id, now
