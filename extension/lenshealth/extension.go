@@ -188,11 +188,12 @@ func (h *health) look(ctx context.Context) {
 	}
 }
 
-// fresh has h.mu locked over a look that is not older than freshFor.
+// fresh has h.mu locked over a look that is not older than freshFor. The look is for others too: it goes on where who asked
+// has gone.
 func (h *health) fresh(ctx context.Context) (unlock func()) {
 	h.mu.Lock()
 	if h.now().Sub(h.lookedAt) >= freshFor {
-		h.look(ctx)
+		h.look(context.WithoutCancel(ctx))
 	}
 	return h.mu.Unlock
 }

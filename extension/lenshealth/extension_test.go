@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,8 @@ import (
 	"go.opentelemetry.io/collector/pipeline"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/lenscol/lenscol/telemetry"
 )
 
 // startHealth starts the extension alone, on a free port unless change says otherwise, and returns it and what it logs.
@@ -273,6 +276,21 @@ func TestComponentStatusEvents(t *testing.T) {
 	require.Equal(t, Healthy, r.Pipelines[0].Status)
 	r = report(componentstatus.NewEvent(componentstatus.StatusStopped), "jsonl/b", component.KindExporter, second)
 	require.Equal(t, Healthy, r.Status, "a component that is gone after a reload is forgotten")
+}
+
+// A look is for all who ask: that one of them has gone says nothing about the collector.
+func TestWhoHasGoneMakesNothingUnknown(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "otelcol_process_uptime 1\n")
+	}))
+	t.Cleanup(page.Close)
+	h := newHealth(testSettings(), createDefaultConfig().(*Config))
+	h.looker.inside = func() *telemetry.Source { return nil }
+	h.looker.scrape = page.URL
+	require.NoError(t, h.Ready())
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Equal(t, Healthy, h.Health(gone).Status)
 }
 
 func TestSinceIsWhenItBecameSo(t *testing.T) {

@@ -22,16 +22,18 @@ const maxAnswers = 8
 
 // answers makes each answer once a second at most, one at a time, however many ask.
 type answers struct {
-	now  func() time.Time
-	mu   sync.Mutex
-	kept map[question]*answer
+	now     func() time.Time
+	changes func() uint64 // Model.Changes
+	mu      sync.Mutex
+	kept    map[question]*answer
 }
 
 // answer is JSON, and the same compressed. It does not change.
 type answer struct {
-	at    time.Time
-	plain []byte
-	small func() []byte
+	at      time.Time
+	changes uint64 // all up to there are in it
+	plain   []byte
+	small   func() []byte
 }
 
 // to is the answer to a question; nil where make says that there is none.
@@ -47,6 +49,7 @@ func (a *answers) to(q question, make func() any) *answer {
 	if kept := a.kept[q]; kept != nil {
 		return kept
 	}
+	changes := a.changes()
 	value := make()
 	if value == nil {
 		return nil
@@ -55,7 +58,7 @@ func (a *answers) to(q question, make func() any) *answer {
 	if err != nil { // All of it are numbers, texts and lists of these.
 		return nil
 	}
-	made := &answer{at: now, plain: plain, small: sync.OnceValue(func() []byte { return compressed(plain) })}
+	made := &answer{at: now, changes: changes, plain: plain, small: sync.OnceValue(func() []byte { return compressed(plain) })}
 	if len(a.kept) < maxAnswers {
 		a.kept[q] = made
 	}

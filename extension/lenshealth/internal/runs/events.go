@@ -38,11 +38,14 @@ func (a *API) serveEvents(w http.ResponseWriter, r *http.Request) {
 
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	var changes uint64
+	var sent *answer
 	for n := 0; s.err == nil; n++ {
-		if now := a.model.Changes(); now != changes || n%runsAtLeast == 0 {
-			changes = now
-			s.send("runs", a.runs().plain)
+		if n%runsAtLeast == 0 || a.model.Changes() != sent.changes {
+			// One that was kept may be older than the last change: that comes next then.
+			if runs := a.runs(); n%runsAtLeast == 0 || runs != sent {
+				sent = runs
+				s.send("runs", runs.plain)
+			}
 		}
 		if n%looksEvery == 0 {
 			s.sendValue("pipelines", a.pipelines(r.Context()))

@@ -33,7 +33,8 @@ type Answer func(context.Context) any
 
 // New begins to look at the runs.
 func New(health, pipelines Answer) *API {
-	a := &API{health: health, pipelines: pipelines, answers: answers{now: time.Now, kept: map[question]*answer{}}}
+	a := &API{health: health, pipelines: pipelines}
+	a.answers = answers{now: time.Now, changes: func() uint64 { return a.model.Changes() }, kept: map[question]*answer{}}
 	a.model, a.leave = runview.Join()
 	return a
 }

@@ -136,6 +136,18 @@ func TestAnswersAreKeptForASecond(t *testing.T) {
 	}
 }
 
+// A stream that gets a kept answer has not told what came after that was made.
+func TestAnAnswerKnowsWhatIsInIt(t *testing.T) {
+	s := newSite(t)
+	first := s.api.runs()
+	require.Equal(t, s.api.model.Changes(), first.changes)
+	s.sees("a", 0, 1)
+	require.Same(t, first, s.api.runs())
+	require.NotEqual(t, s.api.model.Changes(), first.changes)
+	s.clock = s.clock.Add(freshFor)
+	require.Equal(t, s.api.model.Changes(), s.api.runs().changes)
+}
+
 func TestGzip(t *testing.T) {
 	s := newSite(t)
 	s.sees("a", 0, 1)
